@@ -20,7 +20,7 @@ use cloud_sim::CloudSettings;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use support::{COMPARTMENT, Scene, launch_body};
+use support::{COMPARTMENT, Fixture, launch_body};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -56,14 +56,14 @@ impl Wire {
     }
 }
 
-fn wire(scene: &Scene, method: &str, target: &str, body: &str) -> Wire {
-    let endpoint = scene.cloud.endpoint();
+fn wire(fixture: &Fixture, method: &str, target: &str, body: &str) -> Wire {
+    let endpoint = fixture.cloud.endpoint();
     let host = endpoint.trim_start_matches("http://");
     let mut text = format!("{method} {target} HTTP/1.1\r\n");
     if method == "POST" {
         text.extend(["opc-retry-token: ", TOKEN, "\r\n"]);
     }
-    for (name, value) in scene.signer.headers(method, target, host, body) {
+    for (name, value) in fixture.signer.headers(method, target, host, body) {
         text.extend([name.as_str(), ": ", value.as_str(), "\r\n"]);
     }
     text.push_str("\r\n");
@@ -98,8 +98,8 @@ fn cpu_seconds() -> f64 {
 }
 
 /// Measures one kind of request, prints its row, and gives whether it is as fast as its bar.
-async fn measure(scene: &Scene, (what, bar): (&str, Option<f64>), request: Wire) -> bool {
-    let address = scene.cloud.endpoint().trim_start_matches("http://").to_owned();
+async fn measure(fixture: &Fixture, (what, bar): (&str, Option<f64>), request: Wire) -> bool {
+    let address = fixture.cloud.endpoint().trim_start_matches("http://").to_owned();
     let (start, cpu) = (Instant::now(), cpu_seconds());
     let mut tasks = tokio::task::JoinSet::new();
     for connection in 0..CONNECTIONS {
@@ -120,7 +120,7 @@ async fn measure(scene: &Scene, (what, bar): (&str, Option<f64>), request: Wire)
     let count: u32 = tasks.join_all().await.into_iter().sum();
     let rate = f64::from(count) / start.elapsed().as_secs_f64();
     let cpu = (cpu_seconds() - cpu) * 1e6 / f64::from(count);
-    let instances = scene.cloud.admin().instances().len();
+    let instances = fixture.cloud.admin().instances().len();
     let met = bar.is_none_or(|bar| rate >= bar);
     let bar = bar.map_or("-".to_owned(), |bar| format!("{bar:.0}"));
     let verdict = if met { "" } else { "MISSED" };
@@ -141,14 +141,14 @@ fn settings(state: &Path) -> CloudSettings {
 }
 
 /// What is measured: its name, its bar and the request.
-async fn rows(scene: &Scene, id: &str) -> Vec<(&'static str, Option<f64>, Wire)> {
-    let get = |target: &str| wire(scene, "GET", &format!("/20160918/{target}"), "");
+async fn rows(fixture: &Fixture, id: &str) -> Vec<(&'static str, Option<f64>, Wire)> {
+    let get = |target: &str| wire(fixture, "GET", &format!("/20160918/{target}"), "");
     let list = |query: &str| get(&format!("instances?compartmentId={COMPARTMENT}&{query}"));
     let cards = format!("vnicAttachments?compartmentId={COMPARTMENT}&instanceId={id}");
-    let attached = scene.get(&format!("/20160918/{cards}")).await.ok().json();
+    let attached = fixture.get(&format!("/20160918/{cards}")).await.ok().json();
     let vnic = attached[0]["vnicId"].as_str().unwrap();
     let body = launch_body("more").to_string();
-    let launch = wire(scene, "POST", "/20160918/instances", &body);
+    let launch = wire(fixture, "POST", "/20160918/instances", &body);
     vec![
         ("get", Some(BAR), get(&format!("instances/{id}"))),
         ("list by name", Some(BAR), list("displayName=n0001")),
@@ -163,21 +163,21 @@ async fn rows(scene: &Scene, id: &str) -> Vec<(&'static str, Option<f64>, Wire)>
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let state = tempfile::TempDir::new().unwrap();
-    let scene = Scene::new(settings(state.path())).await;
+    let fixture = Fixture::new(settings(state.path())).await;
     println!("{:<16} {:>12} {:>8} {:>10} {:>10}", "", "requests/s", "bar", "CPU us", "instances");
     for n in 0..2000 {
-        scene.launch(&format!("n{n:04}")).await;
+        fixture.launch(&format!("n{n:04}")).await;
     }
-    let id = scene.launch("one").await;
+    let id = fixture.launch("one").await;
     // Until then nobody can see a VNIC.
-    scene.advance(60);
+    fixture.advance(60);
     let mut met = true;
     let only = std::env::args().nth(1);
-    for (what, bar, request) in rows(&scene, &id).await {
+    for (what, bar, request) in rows(&fixture, &id).await {
         if only.as_ref().is_some_and(|only| only != what) {
             continue;
         }
-        met &= measure(&scene, (what, bar), request).await;
+        met &= measure(&fixture, (what, bar), request).await;
     }
     if met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

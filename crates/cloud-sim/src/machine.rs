@@ -2,7 +2,7 @@
 
 use crate::group;
 use crate::instance::Record;
-use crate::leftover;
+use crate::stale_processes;
 use crate::temporary;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
 use serde_json::{Map, Value, json};
@@ -116,7 +116,7 @@ pub(crate) struct Programs {
 
 /// Ends the machines that an earlier run left behind in its directory, because it was killed.
 pub(crate) async fn end_left(directory: PathBuf) {
-    leftover::end(&machines_in(&directory)).await;
+    stale_processes::end(&machines_in(&directory)).await;
 }
 
 /// Where the machines' files are.

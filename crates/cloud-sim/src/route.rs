@@ -4,7 +4,8 @@ use crate::answer::Outcome;
 use crate::query::{Call, decode};
 use crate::world::World;
 use crate::{
-    boot_volume, catalog, identity, image, launch, limits, listing, network, operate, work_request,
+    boot_volume, catalog, identity, image, instance_actions, launch, limits, listing, network,
+    work_request,
 };
 use hyper::Method;
 
@@ -50,10 +51,10 @@ const ROUTES: &[Route] = &[
     // Instances.
     post("/20160918/instances", "LaunchInstance", launch::launch),
     get("/20160918/instances", "ListInstances", listing::list),
-    get("/20160918/instances/{}", "GetInstance", operate::get),
-    post("/20160918/instances/{}", "InstanceAction", operate::act),
-    put("/20160918/instances/{}", "UpdateInstance", operate::update),
-    delete("/20160918/instances/{}", "TerminateInstance", operate::terminate),
+    get("/20160918/instances/{}", "GetInstance", instance_actions::get),
+    post("/20160918/instances/{}", "InstanceAction", instance_actions::act),
+    put("/20160918/instances/{}", "UpdateInstance", instance_actions::update),
+    delete("/20160918/instances/{}", "TerminateInstance", instance_actions::terminate),
     // Network.
     get("/20160918/vnicAttachments", "ListVnicAttachments", network::list_attachments),
     get("/20160918/vnicAttachments/{}", "GetVnicAttachment", network::get_attachment),

@@ -1,6 +1,6 @@
 //! Launches and lists that cannot be: the fields of a body, and the filters of a query.
 
-use crate::support::{COMPARTMENT, Scene, launch_body};
+use crate::support::{COMPARTMENT, Fixture, launch_body};
 use cloud_sim::{CloudSettings, Image};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -55,21 +55,21 @@ fn with(place: &str, value: Value) -> Value {
 
 #[tokio::test]
 async fn launches_that_cannot_be() {
-    let scene = Scene::frozen().await;
+    let fixture = Fixture::frozen().await;
     for (place, value, (status, code)) in REFUSED {
         let body = with(place, serde_json::from_str(value).unwrap());
-        let answer = scene.launch_with(None, &body).await;
+        let answer = fixture.launch_with(None, &body).await;
         assert_eq!((answer.status, answer.code().as_str()), (*status, *code), "{place}: {value}");
     }
     let long = with("/metadata", json!({"x": "y".repeat(32_001)}));
-    scene.launch_with(None, &long).await.refused(400, "InvalidParameter");
-    let garbage = scene.send("POST", "/20160918/instances", "{").await;
+    fixture.launch_with(None, &long).await.refused(400, "InvalidParameter");
+    let garbage = fixture.send("POST", "/20160918/instances", "{").await;
     garbage.refused(400, "CannotParseRequest");
-    assert_eq!(scene.cloud.admin().instances().len(), 0);
+    assert_eq!(fixture.cloud.admin().instances().len(), 0);
     let work = format!("/20160918/workRequests?compartmentId={COMPARTMENT}");
-    assert_eq!(scene.get(&work).await.ok().json(), json!([]), "no work is left open");
-    let id = scene.launch("n1").await;
-    let address = scene.cloud.admin().address(&id).unwrap().to_string();
+    assert_eq!(fixture.get(&work).await.ok().json(), json!([]), "no work is left open");
+    let id = fixture.launch("n1").await;
+    let address = fixture.cloud.admin().address(&id).unwrap().to_string();
     assert_eq!(address, "10.1.0.2", "no address is left taken");
 }
 
@@ -85,7 +85,7 @@ fn is_shown(said: &Value, shown: &Value) -> bool {
 
 #[tokio::test]
 async fn an_instance_shows_what_its_launch_said() {
-    let scene = Scene::frozen().await;
+    let fixture = Fixture::frozen().await;
     let mut body = launch_body("n1");
     let more = json!({
         "faultDomain": "FAULT-DOMAIN-2",
@@ -102,9 +102,9 @@ async fn an_instance_shows_what_its_launch_said() {
         "shapeConfig": {"ocpus": 2.0, "memoryInGBs": 16.0, "baselineOcpuUtilization": "BASELINE_1_2"},
     });
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    let launched = scene.launch_with(None, &body).await.ok().json();
+    let launched = fixture.launch_with(None, &body).await.ok().json();
     let target = format!("/20160918/instances/{}", launched["id"].as_str().unwrap());
-    let got = scene.get(&target).await.ok().json();
+    let got = fixture.get(&target).await.ok().json();
     for (name, said) in body.as_object().unwrap() {
         if name == "createVnicDetails" {
             continue;
@@ -117,28 +117,28 @@ async fn an_instance_shows_what_its_launch_said() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_token_on_many_connections_makes_one_instance() {
-    let scene =
-        Arc::new(Scene::new(CloudSettings { threads: 2, ..CloudSettings::default() }).await);
+    let fixture =
+        Arc::new(Fixture::new(CloudSettings { threads: 2, ..CloudSettings::default() }).await);
     for round in 0..10 {
         let mut launches = JoinSet::new();
         for _ in 0..16 {
-            let scene = Arc::clone(&scene);
+            let fixture = Arc::clone(&fixture);
             launches.spawn(async move {
                 let token = format!("t{round}");
-                let answer = scene.launch_with(Some(&token), &launch_body("n1")).await.ok();
+                let answer = fixture.launch_with(Some(&token), &launch_body("n1")).await.ok();
                 answer.json()["id"].to_string()
             });
         }
         let ids: BTreeSet<String> = launches.join_all().await.into_iter().collect();
         assert_eq!(ids.len(), 1, "{ids:?}");
     }
-    assert_eq!(scene.cloud.admin().instances().len(), 10);
+    assert_eq!(fixture.cloud.admin().instances().len(), 10);
 }
 
 #[tokio::test]
 async fn filters_that_nothing_can_meet_are_refused() {
-    let scene = Scene::frozen().await;
-    scene.launch("n1").await;
+    let fixture = Fixture::frozen().await;
+    fixture.launch("n1").await;
     for (list, filter) in [
         ("instances", "lifecycleState=RUNING"),
         ("instances", "availabilityDomain=PHX-AD-1"),
@@ -147,7 +147,7 @@ async fn filters_that_nothing_can_meet_are_refused() {
         ("images", "lifecycleState=READY"),
     ] {
         let target = format!("/20160918/{list}?compartmentId={COMPARTMENT}&{filter}");
-        scene.get(&target).await.refused(400, "InvalidParameter");
+        fixture.get(&target).await.refused(400, "InvalidParameter");
     }
     let list = format!("/20160918/instances?compartmentId={COMPARTMENT}");
     for (filter, expected) in [
@@ -155,27 +155,27 @@ async fn filters_that_nothing_can_meet_are_refused() {
         ("lifecycleState=MOVING", 0),
         ("capacityReservationId=x", 0),
     ] {
-        let rows = scene.get(&format!("{list}&{filter}")).await.ok().json();
+        let rows = fixture.get(&format!("{list}&{filter}")).await.ok().json();
         assert_eq!(rows.as_array().unwrap().len(), expected, "{filter}");
     }
 }
 
 #[tokio::test]
 async fn an_update_of_the_shape_is_refused() {
-    let scene = Scene::frozen().await;
-    let target = format!("/20160918/instances/{}", scene.launch("n1").await);
-    let before = scene.get(&target).await.ok().json();
+    let fixture = Fixture::frozen().await;
+    let target = format!("/20160918/instances/{}", fixture.launch("n1").await);
+    let before = fixture.get(&target).await.ok().json();
     for body in [
         json!({"shape": "VM.Standard2.1"}),
         json!({"shapeConfig": {"ocpus": 2}}),
         json!({"displayName": "n2", "faultDomain": "FAULT-DOMAIN-2"}),
         json!({"metadata": {"note": "y".repeat(32_001)}}),
     ] {
-        let put = scene.send("PUT", &target, &body.to_string()).await;
+        let put = fixture.send("PUT", &target, &body.to_string()).await;
         put.refused(400, "InvalidParameter");
     }
-    assert_eq!(scene.get(&target).await.ok().json(), before);
-    scene.send("PUT", &target, r#"{"displayName": "n2", "shape": null}"#).await.ok();
+    assert_eq!(fixture.get(&target).await.ok().json(), before);
+    fixture.send("PUT", &target, r#"{"displayName": "n2", "shape": null}"#).await.ok();
 }
 
 #[tokio::test]
@@ -186,15 +186,15 @@ async fn a_boot_volume_is_not_replaced_by_one_of_another_system() {
         let image = Image { id, operating_system: system.to_owned(), ..settings.images[0].clone() };
         settings.images.push(image);
     }
-    let scene = Scene::new(settings).await;
+    let fixture = Fixture::new(settings).await;
     let replaced = async |from: &str, to: &str| {
         let mut body = launch_body("n1");
         body["sourceDetails"]["imageId"] = json!(format!("ocid1.image.oc1.phx.{from}"));
-        let launched = scene.launch_with(None, &body).await.ok().json();
-        scene.advance(10);
+        let launched = fixture.launch_with(None, &body).await.ok().json();
+        fixture.advance(10);
         let source = json!({"sourceType": "image", "imageId": format!("ocid1.image.oc1.phx.{to}")});
         let target = format!("/20160918/instances/{}", launched["id"].as_str().unwrap());
-        scene.send("PUT", &target, &json!({"sourceDetails": source}).to_string()).await
+        fixture.send("PUT", &target, &json!({"sourceDetails": source}).to_string()).await
     };
     replaced("img000", "img001").await.ok();
     replaced("img000", "ubuntu").await.refused(400, "InvalidParameter");

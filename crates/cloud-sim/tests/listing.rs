@@ -1,14 +1,14 @@
 //! Lists of instances: their order, their pages, and that they show what is now.
 
-use crate::support::{COMPARTMENT, DOMAIN, Scene, escaped, launch_body};
+use crate::support::{COMPARTMENT, DOMAIN, Fixture, escaped, launch_body};
 use serde_json::json;
 
 /// The names on all pages of a list, with two on each.
-async fn names(scene: &Scene, query: &str) -> Vec<String> {
+async fn names(fixture: &Fixture, query: &str) -> Vec<String> {
     let list = format!("/20160918/instances?compartmentId={COMPARTMENT}&limit=2{query}");
     let (mut names, mut page) = (Vec::new(), String::new());
     loop {
-        let answer = scene.get(&format!("{list}{page}")).await.ok();
+        let answer = fixture.get(&format!("{list}{page}")).await.ok();
         let rows = answer.json();
         let rows = rows.as_array().unwrap();
         assert!(rows.len() <= 2 && !rows.is_empty(), "{rows:?}");
@@ -22,9 +22,9 @@ async fn names(scene: &Scene, query: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn every_order_shows_all_on_its_pages() {
-    let scene = Scene::frozen().await;
+    let fixture = Fixture::frozen().await;
     for name in ["b", "a", "c", "a", "a"] {
-        scene.launch(name).await;
+        fixture.launch(name).await;
     }
     let table = [
         ("", "a a c a b"),
@@ -36,45 +36,45 @@ async fn every_order_shows_all_on_its_pages() {
         ("&displayName=c&sortOrder=ASC", "c"),
     ];
     for (query, expected) in table {
-        assert_eq!(names(&scene, query).await.join(" "), expected, "{query}");
+        assert_eq!(names(&fixture, query).await.join(" "), expected, "{query}");
     }
 }
 
 #[tokio::test]
 async fn a_list_shows_what_has_changed_since_the_last() {
-    let scene = Scene::frozen().await;
-    let id = scene.launch("old").await;
+    let fixture = Fixture::frozen().await;
+    let id = fixture.launch("old").await;
     let instance = format!("/20160918/instances/{id}");
     let list = format!("/20160918/instances?compartmentId={COMPARTMENT}");
-    let seen = async || scene.get(&list).await.ok().json();
+    let seen = async || fixture.get(&list).await.ok().json();
     assert_eq!(seen().await[0]["lifecycleState"], "PROVISIONING");
-    scene.advance(10);
+    fixture.advance(10);
     assert_eq!(seen().await[0]["lifecycleState"], "RUNNING", "it moved by itself");
-    scene.send("PUT", &instance, r#"{"displayName": "new"}"#).await.ok();
+    fixture.send("PUT", &instance, r#"{"displayName": "new"}"#).await.ok();
     assert_eq!(seen().await[0]["displayName"], "new");
-    assert_eq!(seen().await, json!([scene.get(&instance).await.ok().json()]));
+    assert_eq!(seen().await, json!([fixture.get(&instance).await.ok().json()]));
     let named = async |name: &str| {
-        let answer = scene.get(&format!("{list}&displayName={name}")).await;
+        let answer = fixture.get(&format!("{list}&displayName={name}")).await;
         answer.ok().json().as_array().unwrap().len()
     };
     assert_eq!((named("old").await, named("new").await), (0, 1));
-    scene.send("DELETE", &instance, "").await.ok();
+    fixture.send("DELETE", &instance, "").await.ok();
     assert_eq!(seen().await[0]["lifecycleState"], "TERMINATING");
-    scene.advance(5);
+    fixture.advance(5);
     assert_eq!(seen().await[0]["lifecycleState"], "TERMINATED");
-    scene.advance(3600);
+    fixture.advance(3600);
     assert_eq!((seen().await, named("new").await), (json!([]), 0));
 }
 
 #[tokio::test]
 async fn a_page_of_another_list_is_refused() {
-    let scene = Scene::frozen().await;
+    let fixture = Fixture::frozen().await;
     for name in ["a", "b", "c"] {
-        scene.launch(name).await;
+        fixture.launch(name).await;
         let body = json!({"compartmentId": COMPARTMENT, "availabilityDomain": DOMAIN});
-        scene.send("POST", "/20160918/computeClusters", &body.to_string()).await.ok();
+        fixture.send("POST", "/20160918/computeClusters", &body.to_string()).await.ok();
     }
-    scene.advance(10);
+    fixture.advance(10);
     let of = format!("compartmentId={COMPARTMENT}&limit=2");
     let lists = [
         format!("/20160918/instances?{of}"),
@@ -85,11 +85,11 @@ async fn a_page_of_another_list_is_refused() {
         format!("/20160918/bootVolumeAttachments?{of}&availabilityDomain=Uocm%3APHX-AD-1"),
     ];
     for list in &lists {
-        let first = scene.get(list).await.ok();
+        let first = fixture.get(list).await.ok();
         let next = first.header("opc-next-page").unwrap_or_else(|| panic!("{list} has one page"));
         let next = escaped(&next);
         for other in &lists {
-            let answer = scene.get(&format!("{other}&page={next}")).await;
+            let answer = fixture.get(&format!("{other}&page={next}")).await;
             if other == list {
                 assert_ne!(answer.ok().text, first.text, "{list}");
             } else {
@@ -101,13 +101,13 @@ async fn a_page_of_another_list_is_refused() {
 
 #[tokio::test]
 async fn an_instance_does_not_show_its_compute_cluster() {
-    let scene = Scene::frozen().await;
-    scene.launch("other").await;
+    let fixture = Fixture::frozen().await;
+    fixture.launch("other").await;
     let mut body = launch_body("n1");
     body["computeClusterId"] = json!("ocid1.computecluster.oc1.phx.cc1");
-    let launched = scene.launch_with(None, &body).await.ok().json();
+    let launched = fixture.launch_with(None, &body).await.ok().json();
     assert_eq!(launched.get("computeClusterId"), None);
-    assert_eq!(names(&scene, "&computeClusterId=ocid1.computecluster.oc1.phx.cc1").await, ["n1"]);
+    assert_eq!(names(&fixture, "&computeClusterId=ocid1.computecluster.oc1.phx.cc1").await, ["n1"]);
     let cluster = "/20160918/computeClusters/ocid1.computecluster.oc1.phx.cc1";
-    scene.send("DELETE", cluster, "").await.refused(409, "IncorrectState");
+    fixture.send("DELETE", cluster, "").await.refused(409, "IncorrectState");
 }

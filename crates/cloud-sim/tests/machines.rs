@@ -1,7 +1,7 @@
 //! Machines that outlive what started them.
 
 use crate::program::{Running, launch};
-use crate::support::{Scene, eventually, script};
+use crate::support::{Fixture, eventually, script};
 use cloud_sim::CloudSettings;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -52,11 +52,11 @@ async fn machines_of_a_killed_cloud_are_ended_before_others_start() {
     let old = processes(&log);
     let still: Vec<bool> = old.iter().map(|process| runs(process)).collect();
     assert_eq!(still, [true, true], "they outlive the program");
-    let scene = Scene::new(settings).await;
-    scene.launch("n1").await;
+    let fixture = Fixture::new(settings).await;
+    fixture.launch("n1").await;
     eventually("another starts", || processes(&log).len() == 4).await;
     assert!(!old.iter().any(|process| runs(process)), "the old ones have ended first");
-    drop(scene);
+    drop(fixture);
     let new = processes(&log).pop().unwrap();
     assert!(!runs(&new), "ended with the cloud");
     // What left the group is the down program's to end; here there is none.
@@ -74,14 +74,14 @@ async fn what_a_machines_program_leaves_behind_is_ended_with_the_machine() {
         machine_up: vec![script(work.path(), "up", &up)],
         ..CloudSettings::quick()
     };
-    let scene = Scene::new(settings).await;
-    let id = scene.launch("n1").await;
+    let fixture = Fixture::new(settings).await;
+    let id = fixture.launch("n1").await;
     let said = work.path().join("state/machines.log");
     let text = || std::fs::read_to_string(&said).unwrap_or_default();
     eventually("the program has ended", || text().contains("up: exit status: 3")).await;
     let left = processes(&log).pop().unwrap();
     assert!(runs(&left));
-    scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+    fixture.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
     eventually("it is ended", || !runs(&left)).await;
 }
 
@@ -95,12 +95,12 @@ async fn what_the_down_program_leaves_behind_ends_with_the_cloud() {
         machine_down: vec![script(work.path(), "down", &down)],
         ..CloudSettings::quick()
     };
-    let scene = Scene::new(settings).await;
-    let id = scene.launch("n1").await;
-    scene.advance(10);
-    scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+    let fixture = Fixture::new(settings).await;
+    let id = fixture.launch("n1").await;
+    fixture.advance(10);
+    fixture.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
     eventually("the program has run", || processes(&log).len() == 1).await;
-    drop(scene);
+    drop(fixture);
     assert!(!processes(&log).iter().any(|process| runs(process)));
 }
 
@@ -119,14 +119,14 @@ async fn the_file_of_a_machine_stays_until_its_end_has_read_it() {
         machine_down: vec![script(work.path(), "down", &down)],
         ..CloudSettings::quick()
     };
-    let scene = Scene::new(settings).await;
-    let id = scene.launch("n1").await;
-    scene.advance(10);
+    let fixture = Fixture::new(settings).await;
+    let id = fixture.launch("n1").await;
+    fixture.advance(10);
     let file = work.path().join(format!("state/machines/{id}.json"));
-    scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+    fixture.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
     eventually("its end has begun", || file.exists()).await;
-    scene.advance(24 * 3600);
-    assert_eq!(scene.cloud.admin().instances().len(), 0, "forgotten");
+    fixture.advance(24 * 3600);
+    assert_eq!(fixture.cloud.admin().instances().len(), 0, "forgotten");
     std::fs::write(&go, "").unwrap();
     eventually("its end is over", || processes(&log).len() == 1).await;
     assert!(processes(&log).concat().contains(&id), "{:?}", processes(&log));
@@ -142,12 +142,12 @@ async fn files_of_machines_without_a_state_are_removed() {
         machine_up: vec![script(work.path(), "up", &up)],
         ..CloudSettings::quick()
     };
-    let scene = Scene::new(settings).await;
-    scene.launch("n1").await;
+    let fixture = Fixture::new(settings).await;
+    fixture.launch("n1").await;
     eventually("the machine starts", || processes(&log).len() == 1).await;
     let directory = processes(&log).concat();
     assert!(Path::new(&directory).is_dir(), "{directory}");
-    drop(scene);
+    drop(fixture);
     let above = Path::new(&directory).parent().unwrap();
     assert!(!above.exists(), "{}", above.display());
 }
@@ -164,7 +164,7 @@ async fn machines_of_a_killed_cloud_are_ended_at_a_start_without_programs() {
     drop(killed);
     let left = processes(&log).concat();
     assert!(runs(&left), "it outlives the program");
-    let _scene = Scene::new(settings).await;
+    let _scene = Fixture::new(settings).await;
     eventually("it is ended", || !runs(&left)).await;
 }
 
@@ -174,7 +174,7 @@ async fn a_cloud_without_a_state_leaves_machines_of_another_on_the_same_port_alo
     let log = work.path().join("log");
     let up = script(work.path(), "up", &format!("echo $$ >> {}\nexec sleep 1000", log.display()));
     let settings = CloudSettings { machine_up: vec![up], ..CloudSettings::quick() };
-    let first = Scene::new(settings.clone()).await;
+    let first = Fixture::new(settings.clone()).await;
     first.launch("n1").await;
     eventually("the machine starts", || processes(&log).len() == 1).await;
     let process = processes(&log).concat();
@@ -182,7 +182,7 @@ async fn a_cloud_without_a_state_leaves_machines_of_another_on_the_same_port_alo
     let (_, port) = endpoint.rsplit_once(':').unwrap();
     // As in another network, where the same port is free.
     let second =
-        Scene::new(CloudSettings { listen: format!("127.0.0.2:{port}"), ..settings }).await;
+        Fixture::new(CloudSettings { listen: format!("127.0.0.2:{port}"), ..settings }).await;
     second.launch("n2").await;
     eventually("its machine starts", || processes(&log).len() == 2).await;
     assert!(runs(&process));
@@ -215,10 +215,11 @@ async fn machines_of_a_killed_cloud_without_a_state_are_ended_by_the_next() {
     let (mut machine, mut living) = (leave_behind(&left), leave_behind(&held));
     std::fs::create_dir(&foreign).unwrap();
     let up = script(work.path(), "up", "exec sleep 1000");
-    let scene = Scene::new(CloudSettings { machine_up: vec![up], ..CloudSettings::quick() }).await;
+    let fixture =
+        Fixture::new(CloudSettings { machine_up: vec![up], ..CloudSettings::quick() }).await;
     eventually("it is ended", || machine.0.try_wait().unwrap().is_some()).await;
     eventually("its directory is gone", || !left.exists()).await;
-    drop(scene);
+    drop(fixture);
     assert!(living.0.try_wait().unwrap().is_none(), "another cloud has it");
     assert!(held.exists() && foreign.exists(), "these are not ours to delete");
     drop((living, lock));
@@ -240,7 +241,7 @@ async fn machines_of_a_killed_cloud_are_ended_however_the_state_is_spelled() {
     eventually("the machine starts", || processes(&log).len() == 1).await;
     drop(killed);
     let left = processes(&log).concat();
-    let _scene = Scene::new(settings).await;
+    let _scene = Fixture::new(settings).await;
     eventually("it is ended", || !runs(&left)).await;
 }
 
@@ -259,12 +260,12 @@ async fn the_file_of_a_machine_is_replaced_and_not_rewritten() {
         machine_up: vec![script(work.path(), "up", &up)],
         ..CloudSettings::quick()
     };
-    let scene = Scene::new(settings).await;
-    let target = format!("/20160918/instances/{}", scene.launch("n1").await);
+    let fixture = Fixture::new(settings).await;
+    let target = format!("/20160918/instances/{}", fixture.launch("n1").await);
     eventually("the machine starts", || processes(&log).len() == 1).await;
     let before = std::fs::read_to_string(&seen).unwrap();
-    scene.send("PUT", &target, r#"{"metadata": {"note": "new"}}"#).await.ok();
-    scene.send("POST", &format!("{target}?action=RESET"), "").await.ok();
+    fixture.send("PUT", &target, r#"{"metadata": {"note": "new"}}"#).await.ok();
+    fixture.send("POST", &format!("{target}?action=RESET"), "").await.ok();
     eventually("it starts again", || processes(&log).len() == 2).await;
     assert!(processes(&log).concat().contains("note"), "{:?}", processes(&log));
     assert_eq!(std::fs::read_to_string(&seen).unwrap(), before);

@@ -1,6 +1,6 @@
 //! The program: its files, and machines that are processes.
 
-use crate::support::{Scene, eventually, launch_body, script};
+use crate::support::{Fixture, eventually, launch_body, script};
 use cloud_sim::{CloudSettings, Subnet};
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -69,8 +69,8 @@ pub(crate) async fn launch(
     name: &str,
     token: &str,
 ) -> serde_json::Value {
-    let scene = Scene::frozen().await;
-    let mut credentials = scene.cloud.credentials().clone();
+    let fixture = Fixture::frozen().await;
+    let mut credentials = fixture.cloud.credentials().clone();
     credentials.private_key_pem = std::fs::read_to_string(state.join("oci/key.pem")).unwrap();
     let signer = crate::support::Signer::new(&credentials);
     let host = running.endpoint.trim_start_matches("http://");
@@ -78,7 +78,7 @@ pub(crate) async fn launch(
     body["metadata"] = serde_json::json!({"user_data": "aGVsbG8=", "role-name": "compute"});
     let body = body.to_string();
     let target = "/20160918/instances";
-    let mut request = scene.http.post(format!("{}{target}", running.endpoint));
+    let mut request = fixture.http.post(format!("{}{target}", running.endpoint));
     for (name, value) in signer.headers("POST", target, host, &body) {
         request = request.header(name, value);
     }
@@ -168,14 +168,14 @@ async fn a_reset_switches_off_and_on() {
         machine_down: vec![write("down")],
         ..CloudSettings::quick()
     };
-    let scene = Scene::new(settings).await;
-    let id = scene.launch("n1").await;
+    let fixture = Fixture::new(settings).await;
+    let id = fixture.launch("n1").await;
     eventually("up", || text(&log) == "up\n").await;
-    scene.send("POST", &format!("/20160918/instances/{id}?action=RESET"), "").await.ok();
+    fixture.send("POST", &format!("/20160918/instances/{id}?action=RESET"), "").await.ok();
     eventually("down and up", || text(&log) == "up\ndown\nup\n").await;
-    scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+    fixture.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
     eventually("down", || text(&log) == "up\ndown\nup\ndown\n").await;
-    drop(scene);
+    drop(fixture);
     assert_eq!(text(&log), "up\ndown\nup\ndown\n");
 }
 
@@ -190,11 +190,11 @@ async fn a_script_sets_the_scene() {
     std::fs::write(&path, yaml).unwrap();
     let settings = CloudSettings::from_script(&path).unwrap();
     assert_eq!(settings.faults.len(), 1);
-    let scene = Scene::new(settings).await;
+    let fixture = Fixture::new(settings).await;
     let body = launch_body("n1").to_string();
-    scene.try_send("POST", "/20160918/instances", &[], &body).await.unwrap_err();
-    scene.launch("n2").await;
-    let admin = scene.cloud.admin();
+    fixture.try_send("POST", "/20160918/instances", &[], &body).await.unwrap_err();
+    fixture.launch("n2").await;
+    let admin = fixture.cloud.admin();
     let addresses: Vec<_> =
         admin.instances().iter().map(|one| admin.address(&one.id).unwrap().to_string()).collect();
     assert_eq!(addresses, ["127.0.0.1", "127.0.0.1"]);

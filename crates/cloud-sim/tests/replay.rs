@@ -1,7 +1,7 @@
 //! What the SDK sent for each recorded operation is accepted, with the status and the fields of
 //! the recording.
 
-use crate::support::{Answered, Scene, launch_body};
+use crate::support::{Answered, Fixture, launch_body};
 use cloud_sim::{CloudSettings, Fault, Rule, State};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -95,10 +95,10 @@ impl Request {
         self
     }
 
-    async fn send(&self, scene: &Scene) -> Answered {
+    async fn send(&self, fixture: &Fixture) -> Answered {
         let extra: Vec<(&str, &str)> =
             self.extra.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        scene.try_send(&self.method, &self.target, &extra, &self.body).await.unwrap()
+        fixture.try_send(&self.method, &self.target, &extra, &self.body).await.unwrap()
     }
 }
 
@@ -110,30 +110,30 @@ fn id_in(text: &str, kind: &str) -> Option<String> {
     Some(rest[..end].to_owned())
 }
 
-/// Sets the scene, and gives the ids to put in place of the recording's.
-async fn prepare(scene: &Scene, name: &str, first: &Value) -> BTreeMap<String, String> {
+/// Sets the fixture, and gives the ids to put in place of the recording's.
+async fn prepare(fixture: &Fixture, name: &str, first: &Value) -> BTreeMap<String, String> {
     let request = Request::read(first);
     let mut ids = BTreeMap::new();
     match before(name) {
         Before::Nothing => {}
-        Before::Same => drop(request.send(scene).await.ok()),
+        Before::Same => drop(request.send(fixture).await.ok()),
         Before::SameTerminated => {
-            let id = request.send(scene).await.ok().json()["id"].as_str().unwrap().to_owned();
-            scene.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
+            let id = request.send(fixture).await.ok().json()["id"].as_str().unwrap().to_owned();
+            fixture.send("DELETE", &format!("/20160918/instances/{id}"), "").await.ok();
         }
         Before::Five => {
             for name in ["a", "b", "c", "d", "e"] {
-                scene.launch(name).await;
+                fixture.launch(name).await;
             }
         }
         Before::Doomed { seconds } => {
-            let (id, work) = doomed(scene, seconds).await;
+            let (id, work) = doomed(fixture, seconds).await;
             let old = |kind| id_in(&request.target, kind);
             ids.extend(old("coreservicesworkrequest").map(|old| (old, work)));
             ids.extend(old("instance").map(|old| (old, id)));
         }
         Before::Instance(state) => {
-            let (id, vnic) = in_state(scene, state).await;
+            let (id, vnic) = in_state(fixture, state).await;
             ids.extend(id_in(&request.target, "instance").map(|old| (old, id)));
             ids.extend(id_in(&request.target, "vnic").map(|old| (old, vnic)));
         }
@@ -142,27 +142,27 @@ async fn prepare(scene: &Scene, name: &str, first: &Value) -> BTreeMap<String, S
 }
 
 /// A launch that fails later, this long ago: its instance and its work request.
-async fn doomed(scene: &Scene, seconds: u64) -> (String, String) {
+async fn doomed(fixture: &Fixture, seconds: u64) -> (String, String) {
     let message = "Out of host capacity.".to_owned();
     let fault = Fault::FailLater { code: "InternalError".into(), message };
-    scene.cloud.admin().add_fault(Rule::once("LaunchInstance", fault)).unwrap();
-    let doomed = scene.launch_with(None, &launch_body("nocap-1")).await.ok();
-    scene.advance(seconds);
+    fixture.cloud.admin().add_fault(Rule::once("LaunchInstance", fault)).unwrap();
+    let doomed = fixture.launch_with(None, &launch_body("nocap-1")).await.ok();
+    fixture.advance(seconds);
     let work = doomed.header("opc-work-request-id").unwrap();
     (doomed.json()["id"].as_str().unwrap().to_owned(), work)
 }
 
 /// An instance in this state, one of two of a name, and its VNIC.
-async fn in_state(scene: &Scene, state: State) -> (String, String) {
-    let id = scene.launch("c1-compute-0001").await;
-    scene.launch("c1-compute-0001").await;
-    scene.advance(10);
+async fn in_state(fixture: &Fixture, state: State) -> (String, String) {
+    let id = fixture.launch("c1-compute-0001").await;
+    fixture.launch("c1-compute-0001").await;
+    fixture.advance(10);
     let attachments = format!(
         "/20160918/vnicAttachments?compartmentId={}&instanceId={id}",
         crate::support::COMPARTMENT
     );
-    let attachments = scene.get(&attachments).await.ok().json();
-    scene.cloud.admin().set_state(&id, state).unwrap();
+    let attachments = fixture.get(&attachments).await.ok().json();
+    fixture.cloud.admin().set_state(&id, state).unwrap();
     (id, attachments[0]["vnicId"].as_str().unwrap().to_owned())
 }
 
@@ -238,17 +238,17 @@ async fn replay(path: &Path) {
     let exchanges = recording["exchanges"].as_array().unwrap();
     let strict_launch = !name.starts_with("40");
     let settings = CloudSettings { speed: 0.0, strict_launch, ..CloudSettings::default() };
-    let scene = Scene::new(settings).await;
-    let mut ids = prepare(&scene, name, &exchanges[0]).await;
+    let fixture = Fixture::new(settings).await;
+    let mut ids = prepare(&fixture, name, &exchanges[0]).await;
     if name.starts_with("10") {
         let first =
             format!("/20160918/instances?compartmentId={}&limit=2", crate::support::COMPARTMENT);
-        let first = scene.get(&first);
+        let first = fixture.get(&first);
         let next = first.await.ok().header("opc-next-page").unwrap();
         ids.insert("Mg%3D%3D".to_owned(), crate::support::escaped(&next));
     }
     for exchange in exchanges {
-        let answer = Request::read(exchange).with(&ids).send(&scene).await;
+        let answer = Request::read(exchange).with(&ids).send(&fixture).await;
         let recorded = &exchange["response"];
         if let (Some(old), Some(new)) =
             (recorded["headers"]["etag"].as_str(), answer.header("etag"))

@@ -1,6 +1,6 @@
 //! Rules and bounds that are misspelt, by which a test would pass for nothing.
 
-use crate::support::Scene;
+use crate::support::Fixture;
 use cloud_sim::{Cloud, CloudSettings, Limit, Mismatch, ShapeSize};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -107,14 +107,14 @@ const MISSPELT: [(&str, &str, &str, &str); 18] = [
 
 #[tokio::test]
 async fn a_misspelt_rule_is_refused() {
-    let scene = Scene::frozen().await;
-    let url = |path: &str| format!("{}/admin/{path}", scene.cloud.endpoint());
+    let fixture = Fixture::frozen().await;
+    let url = |path: &str| format!("{}/admin/{path}", fixture.cloud.endpoint());
     let shown =
-        async |path: &str| scene.http.get(url(path)).send().await.unwrap().text().await.unwrap();
+        async |path: &str| fixture.http.get(url(path)).send().await.unwrap().text().await.unwrap();
     for (method, path, body, named) in MISSPELT {
         let before = shown(path).await;
         let method = method.parse().unwrap();
-        let answer = scene.http.request(method, url(path)).body(body).send().await.unwrap();
+        let answer = fixture.http.request(method, url(path)).body(body).send().await.unwrap();
         assert_eq!(answer.status(), 400, "{body}");
         let text = answer.text().await.unwrap();
         assert!(text.contains(named), "{body}: {text}");
@@ -122,7 +122,7 @@ async fn a_misspelt_rule_is_refused() {
     }
     for operation in ["*", "LaunchInstance", "X509", "Metadata"] {
         let body = format!(r#"{{"operation": "{operation}", "fault": {{"kind": "drop_before"}}}}"#);
-        let answer = scene.http.post(url("faults")).body(body).send().await.unwrap();
+        let answer = fixture.http.post(url("faults")).body(body).send().await.unwrap();
         assert_eq!(answer.status(), 200, "{operation}");
     }
 }
@@ -144,14 +144,14 @@ async fn a_misspelt_rule_of_a_script_is_refused() {
 
 #[tokio::test]
 async fn limits_that_are_put_replace_those_before() {
-    let scene = Scene::frozen().await;
-    let url = format!("{}/admin/limits", scene.cloud.endpoint());
+    let fixture = Fixture::frozen().await;
+    let url = format!("{}/admin/limits", fixture.cloud.endpoint());
     for limits in
         [json!([{"name": "gpu4-count", "availability_domain": null, "value": 1}]), json!([])]
     {
-        let put = scene.http.put(&url).body(limits.to_string()).send().await.unwrap();
+        let put = fixture.http.put(&url).body(limits.to_string()).send().await.unwrap();
         assert_eq!(put.status(), 204);
-        let shown = scene.http.get(&url).send().await.unwrap().text().await.unwrap();
+        let shown = fixture.http.get(&url).send().await.unwrap().text().await.unwrap();
         assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), limits);
     }
 }
@@ -185,8 +185,8 @@ async fn shapes_of_ones_own_can_have_limits_of_their_own() {
 
 #[tokio::test]
 async fn impossible_settings_are_refused_in_process() {
-    let scene = Scene::frozen().await;
-    let admin = scene.cloud.admin();
+    let fixture = Fixture::frozen().await;
+    let admin = fixture.cloud.admin();
     let century = Duration::from_hours(24 * 36_500);
     assert!(admin.set_speed(-1.0).unwrap_err().to_string().starts_with("speed -1"));
     admin.advance(century).unwrap();

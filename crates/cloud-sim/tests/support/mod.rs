@@ -118,13 +118,13 @@ impl Answered {
 }
 
 /// A cloud and a client for it.
-pub(crate) struct Scene {
+pub(crate) struct Fixture {
     pub(crate) cloud: Cloud,
     pub(crate) signer: Signer,
     pub(crate) http: Client,
 }
 
-impl Scene {
+impl Fixture {
     pub(crate) async fn new(settings: CloudSettings) -> Self {
         let cloud = Cloud::start(settings).await.unwrap();
         let signer = Signer::new(cloud.credentials());
