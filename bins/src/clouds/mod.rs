@@ -11,6 +11,7 @@ use crate::environment::Environment;
 use crate::wiring::{Connected, Purpose};
 use async_trait::async_trait;
 use cloud_core::Description;
+use cloud_core::pace::Pacer;
 use provision::Site;
 use serde::de::{Deserialize, Deserializer, Error};
 use slurmconf::yaml::Reader;
@@ -69,6 +70,8 @@ pub struct Wanted<'a> {
     pub purpose: Purpose,
     /// The nodes; what they want of the cloud is looked for in a check.
     pub slurm: &'a slurmconf::Config,
+    /// The pace of all requests.
+    pub pacer: &'a Pacer,
 }
 
 /// A cloud's own keys of `startnode.yaml`, and what follows from them.
@@ -79,6 +82,12 @@ pub trait CloudConfig: fmt::Debug + Send + Sync {
 
     /// Connects to the cloud.
     async fn connect(&self, wanted: Wanted<'_>) -> Result<Connected, Diagnostic>;
+
+    /// What tells the endpoint from others that may take another pace.
+    fn endpoint(&self, settings: &Settings) -> String {
+        let endpoint = settings.endpoint.as_deref().unwrap_or_default();
+        format!("{} {endpoint}", self.describe().name).trim_end().to_owned()
+    }
 
     /// Sets what these keys say about places and launches.
     fn complete(&self, site: &mut Site);
