@@ -11,17 +11,18 @@ use crate::process::{SOME_FAILED, SUCCESS};
 use crate::progress::ProgressBar;
 use crate::wiring::{self, Connected, Purpose};
 use cloud_core::Provider;
+use cloud_core::pace::Pacer;
 use hostlist::{Hostlist, NodeName};
 use provision::Files;
 use provision::Site;
 use provision::conf::fill_from_slurmctld;
 use provision::run::Observation;
-use provision::state::State;
+use provision::state::{State, pace};
 use slurmconf::Config;
 use slurmctl::Controller as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout};
 
 /// Everything that a program works with.
@@ -41,6 +42,8 @@ pub struct Context {
     pub slurm: wiring::Slurm,
     /// The cloud.
     pub cloud: Box<dyn Provider>,
+    /// The pace of its requests.
+    pub pacer: Pacer,
     /// What the operator decided.
     pub site: Site,
     /// Locks, cool-downs, events.
@@ -78,19 +81,24 @@ impl Context {
             log_details(log, &slurm);
         }
         let (mut site, unread) = wiring::site(&settings, environment, &slurm.config, purpose)?;
-        let connecting = Box::pin(wiring::cloud(&settings, environment, (purpose, &slurm.config)));
+        let OpenedState { state, path: state_path, lost } =
+            bootstrap.state(&settings, &slurm.config);
+        let endpoint = settings.cloud.endpoint(&settings);
+        let experience = pace::load(&*state, &endpoint, SystemTime::now());
+        let pacer = wiring::pacer(&settings.elastic, experience);
+        let wanted = (purpose, &slurm.config);
+        let connecting = Box::pin(wiring::cloud(&settings, environment, wanted, &pacer));
         let deadline = |nodes| wiring::deadline(&settings, &slurm.config, nodes);
         let left = nodes.map(|nodes| deadline(nodes).saturating_sub(begun.elapsed()));
         let progress = ProgressBar::default();
         let connecting = progress.while_waiting(*output, "the cloud", in_time(left, connecting));
         let Connected { cloud, subnet, named, warnings, unreachable } = connecting.await?;
         site.subnet = site.subnet.or(subnet);
-        let OpenedState { state, path: state_path, lost } =
-            bootstrap.state(&settings, &slurm.config);
         let warnings = warnings.iter().chain(&lost).chain(&missed);
         warnings.for_each(|warning| bootstrap.warn(warning));
         Ok(Self {
             cloud,
+            pacer,
             files: files(&settings, environment, &slurm),
             environment: environment.clone(),
             output: *output,
@@ -159,6 +167,12 @@ fn log_details(log: &Arc<Log>, slurm: &wiring::Slurm) {
 }
 
 impl Context {
+    /// Keeps the pace that the cloud has taken, for the next process. Without it, that one begins slowly.
+    pub fn keep_pace(&self) {
+        let endpoint = self.settings.cloud.endpoint(&self.settings);
+        let _ = pace::keep(&*self.state, &endpoint, SystemTime::now(), self.pacer.learned());
+    }
+
     /// Takes what slurm.conf does not say of these nodes, or of all, from slurmctld.
     pub async fn fill(&mut self, names: Option<&[NodeName]>) {
         let wiring::Slurm { config, controller, .. } = &mut self.slurm;

@@ -104,14 +104,18 @@ impl Context {
         tokio::pin!(watched);
         let work = progress.while_waiting(output, "the cloud and slurmctld", work(&run));
         tokio::pin!(work);
-        tokio::select! {
+        let result = tokio::select! {
             result = &mut work => result,
             () = &mut watched => tokio::select! {
                 result = &mut work => result,
                 // Whoever asks twice does not want to wait for order.
                 () = interrupted() => std::process::exit(INTERRUPTED),
             },
+        };
+        if !common.dry_run {
+            self.keep_pace();
         }
+        result
     }
 
     /// Logs that work on each of these nodes begins, before anything else is said of it.

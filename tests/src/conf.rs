@@ -56,6 +56,9 @@ pub(crate) fn slurm_conf(release: &Release, dir: &Path, choices: &Choices) -> St
     if !choices.reboot_on_the_node {
         parameters.push("reboot_from_controller");
     }
+    if release.version().has_expedited_requeue() {
+        parameters.push("enable_expedited_requeue");
+    }
     if release.is_old() && choices.addresses == Addresses::Registered {
         parameters.push("cloud_reg_addrs");
     }

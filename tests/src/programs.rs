@@ -44,9 +44,9 @@ pub(crate) fn write(release: &Release, dir: &Path, before: &str) {
     let environment = format!(
         "export SLURM_TREE={tree} SLURM_CONF={at}/etc/slurm.conf FATE={at}/fate PATH={tree}/bin:/usr/bin:/bin:/usr/sbin:/sbin\n"
     );
-    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("slurm");
-    for name in ["machine", "prolog"] {
-        let call = format!("{environment}exec {} \"$@\"", here.join(name).display());
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (name, file) in [("machine", "slurm/machine"), ("prolog", "../packaging/await-nodes")] {
+        let call = format!("{environment}exec {} \"$@\"", here.join(file).display());
         scripts.insert(name, call);
     }
     // As systemd would: started again whenever it ends, unless somebody has stopped it.

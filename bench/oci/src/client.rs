@@ -92,7 +92,6 @@ impl Speed {
         match self {
             Self::Usual => usual,
             Self::Full => Pace {
-                start: rate,
                 most: rate,
                 burst: CONCURRENCY,
                 concurrency: CONCURRENCY,

@@ -1,39 +1,74 @@
 //! The loopback cloud, in a process of its own.
 
-use crate::{BURST, LATENCY, RATE};
-use cloud_sim::{Cloud, CloudSettings, Throttle};
+use crate::{BOOT, BURST, LATENCY, RATE};
+use cloud_sim::{CloudSettings, Throttle};
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader};
+use std::cell::RefCell;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-/// Serves until its standard input ends, then tells what it was asked.
-pub fn serve(directory: &str, throttled: bool) {
+/// What a cloud is like.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Cloud {
+    /// It takes everything, and machines boot in four seconds.
+    Free,
+    /// It takes so many launches a second.
+    Throttled,
+    /// It takes everything, and machines boot in a second.
+    Start,
+    /// It takes so many launches a second, and machines boot in a second.
+    ThrottledStart,
+}
+
+impl Cloud {
+    const ALL: [Self; 4] = [Self::Free, Self::Throttled, Self::Start, Self::ThrottledStart];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Throttled => "throttled",
+            Self::Start => "start",
+            Self::ThrottledStart => "throttled-start",
+        }
+    }
+}
+
+/// Serves until its standard input ends; tells what it was asked at the end of each line.
+pub fn serve(directory: &str, kind: &str) {
+    let kind = Cloud::ALL.into_iter().find(|cloud| cloud.word() == kind).expect("a kind of cloud");
     let mut settings = CloudSettings { latency_millis: 50, threads: 1, ..CloudSettings::default() };
     assert!((LATENCY - 0.05).abs() < f64::EPSILON);
-    settings.timing.provision = 4.0;
-    settings.timing.vnic = 1.0;
+    let boots_fast = matches!(kind, Cloud::Start | Cloud::ThrottledStart);
+    settings.timing.provision = if boots_fast { BOOT } else { 4.0 };
+    settings.timing.vnic = settings.timing.provision / 4.0;
     settings.keep_requests = 10_000;
-    if throttled {
+    if matches!(kind, Cloud::Throttled | Cloud::ThrottledStart) {
         let operation = "LaunchInstance".to_owned();
         settings.throttle = vec![Throttle { operation, per_second: RATE, burst: BURST }];
     }
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a run time");
-    let cloud = runtime.block_on(Cloud::start(settings)).expect("a cloud");
+    let cloud = runtime.block_on(cloud_sim::Cloud::start(settings)).expect("a cloud");
     cloud.credentials().write_config(Path::new(directory)).expect("written");
     println!("{}", cloud.endpoint());
-    let _ = std::io::stdin().lock().read_line(&mut String::new());
     let admin = cloud.admin();
-    let rejected = admin.requests().iter().filter(|request| request.status == Some(429)).count();
-    let counts = serde_json::to_string(&admin.counts()).expect("JSON");
-    println!("{rejected} {counts}");
+    let mut line = String::new();
+    while std::io::stdin().lock().read_line(&mut line).is_ok() {
+        let rejected = admin.requests().iter().filter(|it| it.status == Some(429)).count();
+        let counts = serde_json::to_string(&admin.counts()).expect("JSON");
+        println!("{rejected} {counts}");
+        if line.is_empty() {
+            return;
+        }
+        line.clear();
+    }
 }
 
 /// The process.
 pub struct Child {
     process: std::process::Child,
-    output: BufReader<ChildStdout>,
+    output: RefCell<BufReader<ChildStdout>>,
     pub endpoint: String,
 }
 
@@ -44,11 +79,11 @@ pub struct Asked {
 }
 
 impl Child {
-    pub fn start(directory: &Path, throttled: bool) -> Self {
+    pub fn start(directory: &Path, kind: Cloud) -> Self {
         let mut process = Command::new(std::env::current_exe().expect("this program has a path"))
             .arg("serve")
             .arg(directory)
-            .arg(if throttled { "throttled" } else { "free" })
+            .arg(kind.word())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -56,14 +91,28 @@ impl Child {
         let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut endpoint = String::new();
         output.read_line(&mut endpoint).expect("it says where it listens");
+        let output = RefCell::new(output);
         Self { process, output, endpoint: endpoint.trim().to_owned() }
+    }
+
+    /// How many requests it was sent so far, and how many of them it has refused as too many.
+    pub fn asked(&self) -> (f64, f64) {
+        let mut pipe = self.process.stdin.as_ref().expect("a pipe");
+        pipe.write_all(b"?\n").expect("it listens");
+        let asked = self.said();
+        (asked.launches() + asked.others(), asked.rejected)
     }
 
     pub fn stop(mut self) -> Asked {
         drop(self.process.stdin.take());
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("it says what it was asked");
+        let asked = self.said();
         self.process.wait().expect("it ends");
+        asked
+    }
+
+    fn said(&self) -> Asked {
+        let mut line = String::new();
+        self.output.borrow_mut().read_line(&mut line).expect("it says what it was asked");
         let (rejected, counts) = line.trim().split_once(' ').expect("two words");
         let counts = serde_json::from_str(counts).expect("JSON");
         Asked { rejected: rejected.parse().expect("a number"), counts }

@@ -11,6 +11,7 @@ use crate::environment::Environment;
 use crate::wiring::{Connected, Purpose};
 use async_trait::async_trait;
 use cloud_core::Description;
+use cloud_core::pace::Pacer;
 use provision::Site;
 use serde::de::{Deserialize, Deserializer, Error};
 use slurmconf::yaml::Reader;
@@ -69,6 +70,8 @@ pub struct Wanted<'a> {
     pub purpose: Purpose,
     /// The nodes, whose cloud resources `finish --check` looks up.
     pub slurm: &'a slurmconf::Config,
+    /// The pace of all requests.
+    pub pacer: &'a Pacer,
 }
 
 /// The keys of `startnode.yaml` for one cloud, and what they determine.
@@ -79,6 +82,12 @@ pub trait CloudConfig: fmt::Debug + Send + Sync {
 
     /// Connects to the cloud.
     async fn connect(&self, wanted: Wanted<'_>) -> Result<Connected, Diagnostic>;
+
+    /// Identifies the endpoint, whose pace is remembered.
+    fn endpoint(&self, settings: &Settings) -> String {
+        let endpoint = settings.endpoint.as_deref().unwrap_or_default();
+        format!("{} {endpoint}", self.describe().name).trim_end().to_owned()
+    }
 
     /// Sets the zones and launch options of the site.
     fn complete(&self, site: &mut Site);

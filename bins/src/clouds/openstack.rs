@@ -4,7 +4,7 @@ use super::{CloudConfig, Entry, Wanted};
 use crate::config::{Settings, between, texts};
 use crate::diagnostic::Diagnostic;
 use crate::output::chain;
-use crate::wiring::{Connected, Purpose, features, http, pacer};
+use crate::wiring::{Connected, Purpose, features, http};
 use async_trait::async_trait;
 use cloud_core::{ConfigError, Description, ErrorKind, Sources, Zone};
 use cloud_openstack::{
@@ -76,6 +76,10 @@ impl CloudConfig for OpenStack {
         connect(self, wanted).await
     }
 
+    fn endpoint(&self, _settings: &Settings) -> String {
+        format!("openstack {}", self.cloud.as_deref().unwrap_or_default()).trim_end().to_owned()
+    }
+
     fn complete(&self, site: &mut Site) {
         site.zones = self.availability_zone.iter().map(Zone::new).collect();
     }
@@ -101,7 +105,7 @@ impl CloudConfig for OpenStack {
 }
 
 async fn connect(openstack: &OpenStack, wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
-    let Wanted { settings, environment, purpose, slurm } = wanted;
+    let Wanted { settings, environment, purpose, slurm, pacer } = wanted;
     let variables = environment.variables.clone();
     let sources = Sources::of_system(environment.home.clone(), variables);
     let mut search = Search::usual(&sources);
@@ -115,7 +119,7 @@ async fn connect(openstack: &OpenStack, wanted: Wanted<'_>) -> Result<Connected,
     options.legacy_tag = Some(LegacyTag::new(COMPUTE, ("type", "compute")));
     options.address_network.clone_from(&openstack.network_name);
     let cloud =
-        cloud_openstack::OpenStack::connect(config, options, pacer(&settings.elastic)).await;
+        cloud_openstack::OpenStack::connect(config, options, pacer.clone()).await;
     let cloud = cloud.map_err(unreachable)?;
     let mut warnings = cloud.warnings().to_vec();
     if settings.endpoint.is_some() {

@@ -5,7 +5,7 @@ use crate::config::{Settings, between, texts};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::output::chain;
-use crate::wiring::{Connected, Purpose, features, http, pacer};
+use crate::wiring::{Connected, Purpose, features, http};
 use async_trait::async_trait;
 use cloud_core::{ConfigError, Description, Secret, Sources, SubnetId, Tags};
 use cloud_oci::{Clock, Config, LaunchOptions, Mode, Oci, Overrides, Subnet};
@@ -99,6 +99,12 @@ impl CloudConfig for Oracle {
         connect(self, wanted).await
     }
 
+    fn endpoint(&self, settings: &Settings) -> String {
+        let profile = self.profile.as_deref().unwrap_or_default();
+        let place = settings.endpoint.as_deref().or(self.region.as_deref()).unwrap_or(profile);
+        format!("oracle {place}").trim_end().to_owned()
+    }
+
     fn complete(&self, site: &mut provision::Site) {
         site.zone_root.clone_from(&self.ad_root);
         site.subnet = self.subnet_id.clone().map(SubnetId::new);
@@ -164,11 +170,11 @@ impl CloudConfig for Oracle {
 }
 
 async fn connect(oracle: &Oracle, wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
-    let Wanted { settings, environment, purpose, slurm } = wanted;
+    let Wanted { settings, environment, purpose, slurm, pacer } = wanted;
     let config = credentials(oracle, settings, environment)?;
     let clock = Clock::new(SystemTime::now);
     let site = site(oracle);
-    let (http, pacer) = (http(settings, environment, purpose), pacer(&settings.elastic));
+    let (http, pacer) = (http(settings, environment, purpose), pacer.clone());
     let cloud = Oci::connect(config, site, http, pacer, clock).await?;
     let mut warnings = Vec::new();
     let mut named = Vec::new();

@@ -9,6 +9,7 @@ use crate::output::{Colour, Output};
 use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::{self, Connected, Purpose, Slurm};
 use clap::Parser;
+use cloud_core::pace::Experience;
 use cloud_core::Provider;
 use hostlist::NodeName;
 use provision::explain::{self, Explanation, Facts, Sources};
@@ -128,7 +129,8 @@ async fn cloud(
         || Diagnostic::new("the configuration, which says how to reach it, cannot be read");
     let settings = settings.ok_or_else(unknown)?;
     let wanted = (Purpose::Look, &slurm.config);
-    let connecting = Box::pin(wiring::cloud(settings, &bootstrap.environment, wanted));
+    let pacer = wiring::pacer(&settings.elastic, Experience::default());
+    let connecting = Box::pin(wiring::cloud(settings, &bootstrap.environment, wanted, &pacer));
     let Connected { cloud, unreachable, .. } = in_time(Some(CONNECT), connecting).await?;
     unreachable.map_or(Ok(cloud), Err)
 }

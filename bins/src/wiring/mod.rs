@@ -16,7 +16,7 @@ use crate::config::{Elastic, Settings};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use cloud_core::http::{self, Proxies};
-use cloud_core::pace::{Pace, Pacer};
+use cloud_core::pace::{Experience, Pace, Pacer};
 use cloud_core::{ErrorKind, Provider, SubnetId, Unreachable};
 use std::path::Path;
 
@@ -78,8 +78,9 @@ pub async fn cloud(
     settings: &Settings,
     environment: &Environment,
     (purpose, slurm): (Purpose, &slurmconf::Config),
+    pacer: &Pacer,
 ) -> Result<Connected, Diagnostic> {
-    let wanted = Wanted { settings, environment, purpose, slurm };
+    let wanted = Wanted { settings, environment, purpose, slurm, pacer };
     let connected = settings.cloud.connect(wanted).await;
     let goes_on = |diagnostic: &Diagnostic| match purpose {
         Purpose::Check => true,
@@ -106,14 +107,16 @@ pub(crate) fn unreachable(why: &Diagnostic) -> Unreachable {
     Unreachable::new(kind, why.to_string())
 }
 
-pub(crate) fn pacer(elastic: &Elastic) -> Pacer {
+/// A pacer for all requests of this process, which begins where earlier ones have come to.
+#[must_use]
+pub fn pacer(elastic: &Elastic, experience: Experience) -> Pacer {
     let mut pace = Pace::default();
     if let Some(rate) = elastic.requests_per_second {
         pace.most = rate;
     }
     // As many requests may be under way as machines are worked on.
     pace.concurrency = pace.concurrency.max(elastic.concurrency.unwrap_or_default());
-    Pacer::new(pace)
+    Pacer::with_experience(pace, experience)
 }
 
 /// How often an operator who only wants to know is kept waiting for the same question.

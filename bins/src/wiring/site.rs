@@ -76,6 +76,9 @@ pub fn site(
     {
         site.allowance = Some(Allowance { budget, prices: super::prices(settings, environment)? });
     }
+    if launches {
+        site.prices = super::prices::known_prices(settings, environment)?;
+    }
     site.policies = policies(settings);
     site.policies.deadline = deadline(settings, slurm, &slurm.cloud_nodes());
     Ok((site, unread))

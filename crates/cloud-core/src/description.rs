@@ -42,6 +42,9 @@ pub struct Description {
     /// Most instances that one request launches; more than 1 has callers gather launches for
     /// [`launch_many`](crate::Provider::launch_many).
     pub batch: usize,
+    /// True if a listing shows no addresses, and instances have theirs before they run: who waits for an instance may ask
+    /// for the address beside.
+    pub addresses_apart: bool,
 }
 
 impl Description {
@@ -59,6 +62,7 @@ impl Description {
             architectures: vec![Architecture::new("x86_64")],
             limit_of: |_| None,
             batch: 1,
+            addresses_apart: false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! The pacer against a limiter, in virtual time.
 
-use cloud_core::pace::{Lane, Pace, Pacer};
+use cloud_core::pace::{Experience, Lane, LaneExperience, Pace, Pacer};
 use proptest::prelude::*;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -37,10 +37,28 @@ struct Run {
     refused_later: u32,
 }
 
+/// A pacer that knows a limit of this many requests per second in both lanes.
+fn knowing(limit: f64, pace: Pace) -> Pacer {
+    let lane = LaneExperience { limit: Some(limit), ..LaneExperience::default() };
+    Pacer::with_experience(pace, Experience { writes: lane, reads: lane })
+}
+
+/// What the lane that launches lets pass in a second.
+fn rate(pacer: &Pacer) -> f64 {
+    pacer.rate(Lane::Write).expect("it is limited")
+}
+
 /// Sends so many requests, each repeated until it is taken.
-async fn run(pace: Pace, limiter: Limiter, requests: u32, latency: Duration) -> Run {
-    let pacer = Pacer::new(pace);
-    let limiter = Arc::new(limiter);
+async fn run(pacer: Pacer, limiter: Limiter, requests: u32, latency: Duration) -> Run {
+    run_against(pacer, Arc::new(limiter), requests, latency).await
+}
+
+async fn run_against(
+    pacer: Pacer,
+    limiter: Arc<Limiter>,
+    requests: u32,
+    latency: Duration,
+) -> Run {
     let begin = Instant::now();
     let refused = Arc::new(AtomicU32::new(0));
     let refused_later = Arc::new(AtomicU32::new(0));
@@ -78,12 +96,73 @@ async fn finds_a_limit_of_20_per_second_and_stays_there() {
     let limiters = [2.0, 5.0, 20.0].map(|burst| [20, 200].map(|latency| (burst, latency)));
     for (burst, latency) in limiters.into_iter().flatten() {
         let latency = Duration::from_millis(latency);
-        let run = run(Pace::default(), Limiter::new(20.0, burst), 1000, latency).await;
+        let pacer = Pacer::new(Pace::default());
+        let run = run(pacer, Limiter::new(20.0, burst), 1000, latency).await;
         let reached = 1000.0 / run.seconds / 20.0;
         let percent = 100.0 * reached;
         println!("burst {burst}, latency {latency:?}: {percent:.1} % of the rate, {run:?}");
         assert!(reached >= 0.95, "{run:?}");
-        assert!(run.refused_later <= 30, "{run:?}");
+        assert!(run.refused <= 30, "{run:?}");
+    }
+}
+
+/// What one process has learned, the next one uses: it is refused even less.
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_is_remembered_is_kept_from_the_first_request() {
+    for (burst, latency) in [(2.0, 50), (20.0, 50), (20.0, 200)] {
+        let latency = Duration::from_millis(latency);
+        let first = Pacer::new(Pace::default());
+        run(first.clone(), Limiter::new(20.0, burst), 1000, latency).await;
+        let (writes, reads) = first.learned();
+        assert_eq!(reads, None, "nothing was looked at");
+        let experience = Experience { writes: writes.expect("learned"), ..Experience::default() };
+        let next = Pacer::with_experience(Pace::default(), experience);
+        let run = run(next, Limiter::new(20.0, burst), 1000, latency).await;
+        println!("burst {burst}, latency {latency:?}: {run:?} with {experience:?}");
+        assert!(1000.0 / run.seconds / 20.0 >= 0.95, "{run:?}");
+        assert!(run.refused <= 15, "{run:?}");
+    }
+}
+
+/// Nothing is known of the cloud, and it takes everything: the pace is as many at a time as may be, after a few round trips.
+#[tokio::test(start_paused = true)]
+async fn a_cloud_without_a_limit_is_used_in_full_after_a_few_round_trips() {
+    let latency = Duration::from_millis(50);
+    let unlimited = || Limiter::new(1e6, 1e6);
+    let floor = 1000.0 / 32.0 * latency.as_secs_f64();
+    let first = Pacer::new(Pace::default());
+    let cold = run(first.clone(), unlimited(), 1000, latency).await;
+    assert!(cold.seconds <= 1.2 * floor, "{cold:?}");
+    let (writes, _) = first.learned();
+    let experience = Experience { writes: writes.expect("learned"), ..Experience::default() };
+    assert_eq!(experience.writes, LaneExperience { window: 32.0, limit: None });
+    let warm = run(Pacer::with_experience(Pace::default(), experience), unlimited(), 1000, latency);
+    let warm = warm.await;
+    assert!(warm.seconds <= 1.1 * floor, "{warm:?}");
+}
+
+/// Two processes and one limit: the one that launches leaves room for the looks of the other.
+#[tokio::test(start_paused = true)]
+async fn launches_of_one_process_do_not_starve_the_looks_of_another() {
+    let latency = Duration::from_millis(50);
+    for burst in [2.0, 5.0, 20.0] {
+        let limiter = Arc::new(Limiter::new(20.0, burst));
+        let launching =
+            tokio::spawn(run_against(Pacer::new(Pace::default()), limiter.clone(), 1000, latency));
+        let (mut longest, mut looks) = (Duration::ZERO, 0);
+        while !launching.is_finished() {
+            sleep(Duration::from_secs(3)).await;
+            let begin = Instant::now();
+            while !limiter.takes() {
+                sleep(Duration::from_secs(1)).await;
+            }
+            looks += 1;
+            longest = longest.max(begin.elapsed());
+        }
+        println!("burst {burst}: {looks} looks, the longest took {longest:?}");
+        assert!(longest <= Duration::from_secs(5), "{longest:?}");
+        let run = launching.await.expect("it ends");
+        assert!(1000.0 / run.seconds / 20.0 >= 0.9, "{run:?}");
     }
 }
 
@@ -91,10 +170,10 @@ async fn finds_a_limit_of_20_per_second_and_stays_there() {
 /// same.
 #[tokio::test(start_paused = true)]
 async fn a_start_at_ten_times_the_limit_is_rarely_refused() {
-    let pace = Pace { start: 200.0, most: 200.0, burst: 8, concurrency: 8, ..Pace::default() };
+    let pace = Pace { most: 200.0, burst: 8, concurrency: 8, ..Pace::default() };
     for burst in [2.0, 5.0, 20.0] {
         let latency = Duration::from_millis(50);
-        let run = run(pace, Limiter::new(20.0, burst), 1000, latency).await;
+        let run = run(knowing(200.0, pace), Limiter::new(20.0, burst), 1000, latency).await;
         println!("burst {burst}: {run:?}");
         assert!(1000.0 / run.seconds / 20.0 >= 0.95, "{run:?}");
         assert!(run.refused <= 25, "{run:?}");
@@ -103,38 +182,43 @@ async fn a_start_at_ten_times_the_limit_is_rarely_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn uses_all_of_its_own_rate_when_nothing_is_refused() {
-    let pace = Pace { start: 20.0, most: 20.0, ..Pace::default() };
-    let run = run(pace, Limiter::new(1e6, 1e6), 1000, Duration::from_millis(50)).await;
+    let pacer = Pacer::new(Pace { most: 20.0, ..Pace::default() });
+    let run = run(pacer, Limiter::new(1e6, 1e6), 1000, Duration::from_millis(50)).await;
     assert!(1000.0 / run.seconds / 20.0 >= 0.95, "{run:?}");
     assert_eq!(run.refused, 0);
 }
 
 async fn past_the_first_second(pacer: &Pacer) {
-    pacer.acquire(Lane::Read).await.accepted();
+    pacer.acquire(Lane::Write).await.accepted();
     sleep(Duration::from_secs(2)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn does_not_grow_while_it_is_not_used() {
-    let pacer = Pacer::new(Pace::default());
+    let pacer = knowing(10.0, Pace::default());
     for _ in 0..100 {
-        pacer.acquire(Lane::Read).await.accepted();
+        pacer.acquire(Lane::Write).await.accepted();
         sleep(Duration::from_secs(1)).await;
     }
-    assert!(pacer.rate() <= Pace::default().start, "{}", pacer.rate());
+    assert!(rate(&pacer) <= 10.0, "{}", rate(&pacer));
+    let unlimited = Pacer::new(Pace::default());
+    for _ in 0..100 {
+        unlimited.acquire(Lane::Write).await.accepted();
+    }
+    assert_eq!(unlimited.learned(), (None, None), "one at a time says nothing");
 }
 
 #[tokio::test(start_paused = true)]
 async fn recovers_after_a_time_of_refusals() {
-    let pacer = Pacer::new(Pace { start: 50.0, ..Pace::default() });
+    let pacer = knowing(50.0, Pace::default());
     past_the_first_second(&pacer).await;
     for _ in 0..5 {
         pacer.acquire(Lane::Write).await.throttled(None);
     }
-    let slow = pacer.rate();
+    let slow = rate(&pacer);
     assert!(slow < 5.0, "{slow}");
     let begin = Instant::now();
-    while pacer.rate() < 50.0 {
+    while rate(&pacer) < 50.0 {
         pacer.acquire(Lane::Write).await.accepted();
     }
     assert!(begin.elapsed() < Duration::from_mins(5), "{:?}", begin.elapsed());
@@ -151,12 +235,12 @@ async fn warm(pacer: &Pacer, requests: u32) {
 
 #[tokio::test(start_paused = true)]
 async fn one_stray_refusal_in_a_quiet_moment_keeps_most_of_the_rate() {
-    let pacer = Pacer::new(Pace::default());
+    let pacer = knowing(10.0, Pace::default());
     warm(&pacer, 1200).await;
-    let warm = pacer.rate();
+    let warm = rate(&pacer);
     sleep(Duration::from_secs(30)).await;
-    pacer.acquire(Lane::Read).await.throttled(None);
-    let after = pacer.rate();
+    pacer.acquire(Lane::Write).await.throttled(None);
+    let after = rate(&pacer);
     assert!(after >= warm / 3.0 && after < warm, "{after} after {warm}");
 }
 
@@ -174,7 +258,7 @@ async fn burst(pacer: &Pacer) -> u32 {
 
 #[tokio::test(start_paused = true)]
 async fn the_burst_recovers() {
-    let pacer = Pacer::new(Pace { burst: 8, ..Pace::default() });
+    let pacer = knowing(10.0, Pace { burst: 8, ..Pace::default() });
     assert_eq!(burst(&pacer).await, 8);
     pacer.acquire(Lane::Read).await.throttled(None);
     assert_eq!(burst(&pacer).await, 4, "quiet for ten seconds is not enough");
@@ -188,7 +272,7 @@ async fn the_burst_recovers() {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_refusals_close_the_gate_for_as_long_as_the_cloud_asks() {
-    let pacer = Pacer::new(Pace { start: 20.0, least: 20.0, ..Pace::default() });
+    let pacer = knowing(20.0, Pace { least: 20.0, ..Pace::default() });
     past_the_first_second(&pacer).await;
     let pause = Duration::from_secs(30);
     pacer.acquire(Lane::Write).await.throttled(Some(pause));
@@ -203,7 +287,7 @@ async fn repeated_refusals_close_the_gate_for_as_long_as_the_cloud_asks() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_of_a_year_closed_the_gate_for_a_year() {
-    let pacer = Pacer::new(Pace { start: 20.0, least: 20.0, ..Pace::default() });
+    let pacer = knowing(20.0, Pace { least: 20.0, ..Pace::default() });
     past_the_first_second(&pacer).await;
     for _ in 0..2 {
         pacer.acquire(Lane::Write).await.throttled(Some(Duration::from_secs(u64::MAX)));
@@ -215,7 +299,7 @@ async fn a_pause_of_a_year_closed_the_gate_for_a_year() {
 
 #[tokio::test(start_paused = true)]
 async fn polls_are_not_held_up_by_a_thousand_launches() {
-    let pacer = Pacer::new(Pace { start: 10.0, most: 10.0, burst: 1, ..Pace::default() });
+    let pacer = Pacer::new(Pace { most: 10.0, burst: 1, ..Pace::default() });
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..1000 {
         let pacer = pacer.clone();
@@ -232,7 +316,7 @@ async fn polls_are_not_held_up_by_a_thousand_launches() {
 
 #[tokio::test(start_paused = true)]
 async fn no_more_are_under_way_than_the_bound() {
-    let pacer = Pacer::new(Pace { start: 1000.0, most: 1000.0, concurrency: 3, ..Pace::default() });
+    let pacer = knowing(1000.0, Pace { concurrency: 3, ..Pace::default() });
     let (now, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..50 {
@@ -268,7 +352,8 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time().start_paused(true).build().expect("a runtime");
         let passes = runtime.block_on(async {
-            let pacer = Pacer::new(Pace { start, most, burst, least: 0.1, concurrency: 8 });
+            let pace = Pace { start, most, burst, least: 0.1, concurrency: 8 };
+            let pacer = if start > 200.0 { Pacer::new(pace) } else { knowing(start, pace) };
             let mut passes = Vec::new();
             for response in responses {
                 let permit = pacer.acquire(Lane::Read).await;
@@ -278,7 +363,7 @@ proptest! {
                     1 => drop(permit),
                     _ => permit.accepted(),
                 }
-                assert!(pacer.rate() <= most);
+                assert!(pacer.rate(Lane::Read).is_none_or(|rate| rate <= most));
             }
             passes
         });

@@ -23,6 +23,7 @@ impl LaunchOptions {
         description.is_host_name = self.hostname.then_some(is_host_name);
         description.architectures = ["x86_64", "aarch64"].map(Architecture::new).to_vec();
         description.limit_of = limit_of;
+        description.addresses_apart = true;
         description
     }
 }

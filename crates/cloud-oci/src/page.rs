@@ -76,6 +76,7 @@ impl Listing<'_> {
             let place = (self.service, self.path);
             let request =
                 api.request(self.operation, Method::GET, place, &query)?.on(self.path.join("/"));
+            let request = request.accepting_gzip();
             let response = api.send(&request).await.map_err(|error| self.of.explain(error))?;
             // Their SDKs take null for an empty page. An empty listing has consequences: only a list is one.
             everything.extend(response.json::<Vec<T>>(&request)?);

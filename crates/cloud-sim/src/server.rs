@@ -15,11 +15,14 @@ use crate::world::hex_id;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, DATE, HeaderName, HeaderValue};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hyper::header::{ACCEPT_ENCODING, CONTENT_TYPE, DATE, HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use std::io::Write as _;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -347,13 +350,15 @@ fn response(shared: &Shared, whole: &Whole, answer: Answer) -> Response<Full<Byt
     let asked = whole.headers.get("opc-request-id").and_then(|id| id.to_str().ok());
     let asked = asked.map_or_else(hex_id, str::to_owned);
     let id = format!("{asked}/{}/{}", hex_id(), hex_id());
-    let mut response = Response::new(Full::new(answer.body));
+    let compressed = compressed(&whole.headers, &answer.body);
+    let encoding = compressed.is_some().then_some(("content-encoding", "gzip"));
+    let mut response = Response::new(Full::new(compressed.unwrap_or(answer.body)));
     *response.status_mut() = answer.status;
     let headers = response.headers_mut();
     let more = answer.more.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let own = answer.headers.iter().map(|(name, value)| (*name, value.as_str()));
     let always = [("opc-request-id", id.as_str()), (DATE.as_str(), date.as_str())];
-    for (name, value) in always.into_iter().chain(own).chain(more) {
+    for (name, value) in always.into_iter().chain(own).chain(more).chain(encoding) {
         let name = HeaderName::try_from(name);
         if let (Ok(name), Ok(value)) = (name, HeaderValue::try_from(value)) {
             headers.insert(name, value);
@@ -363,4 +368,19 @@ fn response(shared: &Shared, whole: &Whole, answer: Answer) -> Response<Full<Byt
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
     }
     response
+}
+
+/// Shorter bodies are not worth the work.
+const COMPRESSED: usize = 16 << 10;
+
+/// The body as a client wants it that takes gzip; none if it stays as it is.
+fn compressed(headers: &HeaderMap, body: &Bytes) -> Option<Bytes> {
+    let taken = headers.get(ACCEPT_ENCODING)?.to_str().ok()?;
+    let takes = taken.split(',').any(|word| word.trim().eq_ignore_ascii_case("gzip"));
+    if !takes || body.len() < COMPRESSED {
+        return None;
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(body).ok()?;
+    encoder.finish().ok().map(Bytes::from)
 }

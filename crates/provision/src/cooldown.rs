@@ -1,7 +1,7 @@
 //! Pools that said no, and nodes that never came up: when they may be tried again.
 
 use crate::cause::Cause;
-use crate::site::Pool;
+use crate::site::{Patience, Place, Pool};
 use crate::time::{Utc, is_ahead};
 use hostlist::NodeName;
 use std::collections::BTreeMap;
@@ -12,6 +12,9 @@ use std::time::{Duration, SystemTime};
 ///
 /// A process that dies in the middle of its probe must not close the pool for good.
 const PROBE: Duration = Duration::from_mins(5);
+
+/// How long after its cool-down a pool is still taken to refuse machines, if nobody tries it.
+const MEMORY: Duration = Duration::from_mins(15);
 
 /// What is cooling down, as a value: planners read it, the state directory keeps it.
 ///
@@ -34,6 +37,8 @@ pub struct Cooldown {
     pub until: SystemTime,
     /// Until when the launch that tries it now may take, if one does.
     pub probed: Option<SystemTime>,
+    /// Since when it has refused everything.
+    pub since: SystemTime,
 }
 
 /// What a launch may do with a pool.
@@ -87,9 +92,35 @@ impl Cooldowns {
         }
     }
 
+    /// Whether a launch may try the place: a preemptible pool may have to refuse machines for some time before.
+    #[must_use]
+    pub(crate) fn gate_of(&self, place: &Place, now: SystemTime) -> Gate {
+        let waits = place.patience.as_ref().and_then(|patience| self.waits(patience, now));
+        waits.map_or_else(|| self.gate(&place.pool(), now), Gate::Cooling)
+    }
+
+    /// What is waited for by a place with patience, if it still is.
+    fn waits(&self, patience: &Patience, now: SystemTime) -> Option<Cooldown> {
+        let Some(known) = self.pools.get(&patience.pool) else {
+            // It has refused nothing: it is its turn.
+            return Some(cooling(Cause::Capacity, now, patience.after));
+        };
+        let until = known.since.checked_add(patience.after).unwrap_or(known.since);
+        let lasts = now < until && !is_ahead(known.since, now);
+        lasts.then(|| Cooldown { opened: known.since, until, probed: None, ..known.clone() })
+    }
+
     /// Closes a pool that said no, for this long from now on.
     pub fn close(&mut self, pool: Pool, cause: Cause, now: SystemTime, pause: Duration) {
-        self.pools.insert(pool, cooling(cause, now, pause));
+        let mut entry = cooling(cause, now, pause);
+        // What was not tried for long after its cool-down may have said yes in between.
+        let known = self.pools.get(&pool);
+        let forgotten = |known: &Cooldown| known.until.checked_add(pause.max(MEMORY));
+        let lasts = known.filter(|known| {
+            forgotten(known).is_none_or(|end| now < end) && !is_ahead(known.since, now)
+        });
+        entry.since = lasts.map_or(now, |known| known.since);
+        self.pools.insert(pool, entry);
     }
 
     /// Notes that a launch tries the pool from now on, by a run that has this long for it. What comes of it may never be
@@ -151,7 +182,7 @@ impl Cooldowns {
 
 fn cooling(cause: Cause, now: SystemTime, pause: Duration) -> Cooldown {
     let until = now.checked_add(pause).unwrap_or(now);
-    Cooldown { cause, opened: now, until, probed: None }
+    Cooldown { cause, opened: now, until, probed: None, since: now }
 }
 
 #[cfg(test)]

@@ -35,6 +35,6 @@ pub use cooldown::{Cooldown, Cooldowns};
 pub use policies::{OnPartial, Policies, RebuildHow, Stopped, before_timeout};
 pub use report::{NodeReport, Outcome, Report};
 pub use rollout_sources::{ResolvedRollout, RolloutSources};
-pub use site::{Fallback, Identity, Place, Pool, Site, Wanted};
+pub use site::{Fallback, Identity, Patience, Place, Pool, Site, Wanted};
 pub use tools::{Cancel, CancelSignal, Files, Progress, Tools};
 pub use world::{Fleet, Roster, Standing, World};

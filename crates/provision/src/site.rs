@@ -1,15 +1,19 @@
 //! What the operator decided: whose instances are ours, where nodes go, and the policies.
 
+mod place;
+
+pub use place::{Patience, Place, Pool};
+
 use crate::budget::Allowance;
 use crate::plan::Refusal;
 use crate::policies::Policies;
 use cloud_core::{
     ImageId, Instance, InstanceName, InstanceSpec, Secret, ShapeName, SubnetId, Tags, Zone,
 };
+use history::cost::Prices;
 use hostlist::NodeName;
-use slurmconf::{Features, NodeDef};
+use slurmconf::{Features, NodeDef, PlaceChoice};
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// By what an instance is known to be ours.
 ///
@@ -90,61 +94,6 @@ impl Identity {
     }
 }
 
-/// What shares one supply of machines, and cools down together.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Pool {
-    /// The shape, with its size if it leaves that open, and with a word if it is preemptible.
-    pub shape: ShapeName,
-    /// The zone.
-    pub zone: Option<Zone>,
-}
-
-impl fmt::Display for Pool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.shape.fmt(f)?;
-        self.zone.as_ref().map_or(Ok(()), |zone| write!(f, " in {zone}"))
-    }
-}
-
-/// Where an instance may be launched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The shape, with its size if it leaves that open.
-    pub shape: ShapeName,
-    /// The zone; the cloud chooses if none is given.
-    pub zone: Option<Zone>,
-    /// The network; the provider's configuration chooses if none is given.
-    pub subnet: Option<SubnetId>,
-    /// May be taken away at any time.
-    pub preemptible: bool,
-}
-
-impl Place {
-    /// A place of which only the shape is given.
-    #[must_use]
-    pub(crate) fn new(shape: &str) -> Self {
-        Self { shape: ShapeName::new(shape), zone: None, subnet: None, preemptible: false }
-    }
-
-    /// The pool it draws from: what may be taken away at any time has a supply and a quota of its own.
-    #[must_use]
-    pub(crate) fn pool(&self) -> Pool {
-        let kind = if self.preemptible { " preemptible" } else { "" };
-        let shape = ShapeName::new(format!("{}{kind}", self.shape));
-        Pool { shape, zone: self.zone.clone() }
-    }
-
-    /// The place as the log of events has it.
-    #[must_use]
-    pub(crate) fn recorded(&self) -> history::Place {
-        history::Place {
-            shape: Some(self.shape.to_string()),
-            zone: self.zone.as_ref().map(ToString::to_string),
-            preemptible: self.preemptible,
-        }
-    }
-}
-
 /// What a node asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -207,6 +156,8 @@ pub struct Site {
     pub beside: String,
     /// What may be spent, if that is limited.
     pub allowance: Option<Allowance>,
+    /// What machines cost, if that is known: the places that a node's line lists are tried cheapest first.
+    pub prices: Option<Prices>,
     /// Choices and bounds of a run.
     pub policies: Policies,
 }
@@ -231,6 +182,7 @@ impl Site {
             user_data: None,
             beside: String::new(),
             allowance: None,
+            prices: None,
             policies: Policies::default(),
         }
     }
@@ -271,8 +223,11 @@ impl Site {
             None => self.subnet.clone(),
         };
         let zone = def.zone().map(|name| self.zone(name));
-        let first = Place { subnet, preemptible: self.preemptible, ..Place::new(shape) };
-        Some(self.places_from(&first, zone))
+        let features = def.features.as_ref()?;
+        let preemptible = features.preemptible().or(features.give_up_after().map(|_| true));
+        let preemptible = preemptible.unwrap_or(self.preemptible);
+        let first = Place { subnet, preemptible, ..Place::new(shape) };
+        Some(self.places_from(&first, zone, features))
     }
 
     /// The zone that a node's feature means: a number stands behind the root, and a name for itself.
@@ -286,8 +241,8 @@ impl Site {
         }
     }
 
-    /// The node's own places, then the others, each once.
-    fn places_from(&self, first: &Place, zone: Option<Zone>) -> Vec<Place> {
+    /// The places that a node's line lists, or else its own and the site's, each once.
+    fn places_from(&self, first: &Place, zone: Option<Zone>, features: &Features) -> Vec<Place> {
         let in_zone = |zone: &Zone| Place { zone: Some(zone.clone()), ..first.clone() };
         let own: Vec<Place> = match zone {
             Some(zone) => vec![in_zone(&zone)],
@@ -295,13 +250,47 @@ impl Site {
             None => self.zones.iter().map(in_zone).collect(),
         };
         let home = own.first().cloned().unwrap_or_else(|| first.clone());
+        let mut listed: Vec<Place> =
+            features.places().iter().map(|choice| self.choice(choice, &home)).collect();
+        if listed.is_empty() {
+            let others = self.fallback.iter().map(|other| other.from(&home));
+            listed.extend(own.into_iter().chain(others));
+        } else {
+            self.sort_by_price(&mut listed);
+        }
+        let listed = match features.give_up_after() {
+            Some(after) => place::with_patience(listed, after),
+            None => listed,
+        };
         let mut places: Vec<Place> = Vec::new();
-        for place in own.into_iter().chain(self.fallback.iter().map(|other| other.from(&home))) {
+        for place in listed {
             if !places.contains(&place) {
                 places.push(place);
             }
         }
         places
+    }
+
+    /// A place that a node's line lists: what it does not say is as the node's own.
+    fn choice(&self, choice: &PlaceChoice, home: &Place) -> Place {
+        let shape = choice.shape.as_deref().map(ShapeName::new);
+        let zone = choice.zone.as_deref().map(|zone| self.zone(zone));
+        Place {
+            shape: shape.unwrap_or_else(|| home.shape.clone()),
+            zone: zone.or_else(|| home.zone.clone()),
+            preemptible: choice.preemptible.unwrap_or(home.preemptible),
+            ..home.clone()
+        }
+    }
+
+    /// Puts the cheapest first, where prices are known; what costs the same, or has no price, keeps its order and comes
+    /// last.
+    fn sort_by_price(&self, places: &mut [Place]) {
+        let Some(prices) = &self.prices else { return };
+        places.sort_by_key(|place| {
+            let hour = prices.hour(place.pool().shape.as_str());
+            (hour.is_none(), hour)
+        });
     }
 
     /// The launch of a node in a place.
@@ -335,6 +324,7 @@ impl Fallback {
             zone: self.zone.clone().or_else(|| home.zone.clone()),
             subnet: self.subnet.clone().or_else(|| home.subnet.clone()),
             preemptible: self.preemptible,
+            patience: None,
         }
     }
 }

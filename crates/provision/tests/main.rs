@@ -19,6 +19,7 @@ mod finishing;
 mod lint;
 mod no_queue;
 mod peer_defects;
+mod places;
 mod plans;
 mod processes;
 mod properties;

@@ -27,7 +27,7 @@ pub use generate::{
 pub use limits::{Form, Group, Limits, ManagementNode};
 pub use model::{
     Config, Features, Gres, GresList, NodeDef, NodeSet, NodeState, OtherDefinition, Parameter,
-    PartitionDef, PowerSettings, SuspendTime, Topology, flatten_includes,
+    PartitionDef, PlaceChoice, PowerSettings, SuspendTime, Topology, flatten_includes,
 };
 #[cfg(feature = "generate")]
 pub use near::nearest;

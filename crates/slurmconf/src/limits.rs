@@ -1,9 +1,13 @@
 //! `limits.yaml`: how many nodes of which shape a cluster may have.
 
+mod places;
+
 use crate::{
     error::{Error, Location, Problem, Result},
+    model::PlaceChoice,
     yaml::{Node, Source, Value},
 };
+use std::time::Duration;
 
 /// The most nodes in one entry: Slurm takes no more in one range of names.
 const MAX_COUNT: u32 = 65_536;
@@ -12,14 +16,25 @@ const MAX_COUNT: u32 = 65_536;
 const MAX_WEIGHT: u32 = 4_294_967_279;
 
 /// The keys of the group form.
-const KEYS: [&str; 9] =
-    ["shape", "min", "max", "partition", "gres", "weight", "zone", "ad", "image"];
+const KEYS: [&str; 11] = [
+    "shape",
+    "min",
+    "max",
+    "partition",
+    "gres",
+    "weight",
+    "zone",
+    "ad",
+    "image",
+    "places",
+    "preemptible",
+];
 
 /// The entries of a `limits.yaml`, in the order written.
 ///
 /// An entry has one of three forms, which one file may mix. A group has `shape` and `max`, and may have `min` (the
-/// number of persistent nodes, 0 by default), `partition` (one or a list), `gres`, `weight`, `zone` (or `ad`) and
-/// `image`.
+/// number of persistent nodes, 0 by default), `partition` (one or a list), `gres`, `weight`, `zone` (or `ad`), `image`,
+/// `places` and `preemptible`.
 ///
 /// ```
 /// use slurmconf::Limits;
@@ -68,6 +83,12 @@ pub struct Group {
     pub weight: Option<u32>,
     /// An image of their own, by name or id.
     pub image: Option<String>,
+    /// Where their machines may be launched, first choice first; where the site says if empty.
+    pub places: Vec<PlaceChoice>,
+    /// Whether their machines may be taken away at any time; as the site says if `None`.
+    pub preemptible: Option<bool>,
+    /// For how long only preemptible machines are tried, before others are.
+    pub give_up_after: Option<Duration>,
     /// Where the entry is in its file.
     pub location: Option<Location>,
 }
@@ -142,6 +163,9 @@ impl Group {
             gres: None,
             weight: None,
             image: None,
+            places: Vec::new(),
+            preemptible: None,
+            give_up_after: None,
             location: None,
         }
     }
@@ -223,7 +247,13 @@ fn read_group(
     let max = source.required(&group.name, name, entries, "max")?;
     let max = source.number(&what("max"), max, (min, MAX_COUNT))?;
     let shape = source.required(&group.name, name, entries, "shape")?;
+    let spot = get("preemptible");
+    let spot = spot.map(|node| places::preemptible(source, &what("preemptible"), node)).transpose()?;
     Ok(Group {
+        preemptible: spot.map(|(preemptible, _)| preemptible),
+        give_up_after: spot.and_then(|(_, after)| after),
+        places: get("places")
+            .map_or(Ok(Vec::new()), |node| places::places(source, &what("places"), node))?,
         shape: source.text(&what("shape"), shape)?,
         location: Some(source.location_of(shape)),
         min,

@@ -52,6 +52,12 @@ impl SlurmVersion {
         self >= Self::new(26, 5)
     }
 
+    /// True if a job can be requeued at once: `sbatch --requeue=expedite`.
+    #[must_use]
+    pub fn has_expedited_requeue(self) -> bool {
+        self >= Self::new(25, 11)
+    }
+
     /// True if an instance id can be set for a node; 22.05 refuses the whole request.
     #[must_use]
     pub fn knows_instance_ids(self) -> bool {

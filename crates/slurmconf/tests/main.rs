@@ -16,6 +16,7 @@ mod golden;
 mod large;
 mod limits;
 mod model;
+mod places;
 mod real_reading;
 mod real_slurm;
 mod suspendable;

@@ -40,7 +40,7 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
     ///
     /// A node that is unknown or refused is an error; the others are set all the same.
     /// [`Error::also`](crate::Error::also) has further errors. An invalid instance id is an error, and the address is
-    /// still set. Releases that take one id per call get only the first 100.
+    /// still set. Releases before 25.11 take one id per command: they are told the ids after the addresses.
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()>;
 
     /// Changes the state of nodes. An unknown node is an error; the others are changed all the same.
@@ -132,12 +132,14 @@ pub struct NodeAddress {
     pub hostname: Option<NodeName>,
     /// The id of the instance, which Slurm takes since 23.11.
     pub instance_id: Option<String>,
+    /// The node's comment, which replaces any other.
+    pub comment: Option<String>,
 }
 
 impl NodeAddress {
     /// A node and its address.
     #[must_use]
     pub fn new(node: NodeName, address: IpAddr) -> Self {
-        Self { node, address, hostname: None, instance_id: None }
+        Self { node, address, hostname: None, instance_id: None, comment: None }
     }
 }

@@ -30,6 +30,8 @@ pub struct Node {
     pub last_busy: Option<SystemTime>,
     /// The id of its instance, since 23.11.
     pub instance_id: Option<String>,
+    /// The comment.
+    pub comment: Option<String>,
     /// Its reservation, since 23.02.
     pub reservation: Option<String>,
 }
@@ -50,6 +52,7 @@ impl Node {
             slurmd_start: None,
             last_busy: None,
             instance_id: None,
+            comment: None,
             reservation: None,
         }
     }

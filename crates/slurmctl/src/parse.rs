@@ -96,6 +96,7 @@ fn read_texts(node: &mut Node, texts: &str) {
         node.reason = Some(reason);
         rest = after;
     }
+    node.comment = free_text(rest, " Comment=");
     node.instance_id = free_text(rest, " InstanceId=");
     node.reservation = free_text(rest, " ReservationName=");
 }

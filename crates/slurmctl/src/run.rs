@@ -14,8 +14,8 @@ use std::{
     time::Duration,
 };
 use tokio::{
-    io::{AsyncRead, AsyncReadExt as _},
-    process::{Child, Command},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
+    process::{Child, ChildStdin, Command},
     time::timeout,
 };
 
@@ -89,13 +89,32 @@ impl Runner {
     /// It has its own process group, which is killed at the deadline. A signal to *our* group does not reach it, and it
     /// may finish its work after we are gone.
     pub(crate) async fn run(&self, program: &Path, arguments: &[String]) -> Result<Printed> {
+        self.start(program, arguments, None).await
+    }
+
+    /// Runs a program that reads this text from its standard input.
+    pub(crate) async fn run_with(
+        &self,
+        program: &Path,
+        arguments: &[String],
+        input: String,
+    ) -> Result<Printed> {
+        self.start(program, arguments, Some(input)).await
+    }
+
+    async fn start(
+        &self,
+        program: &Path,
+        arguments: &[String],
+        input: Option<String>,
+    ) -> Result<Printed> {
         let error = |kind| Error::new(kind, shown(program, arguments));
         let mut child = Command::new(program)
             .args(arguments)
             .env_clear()
             .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .current_dir("/")
-            .stdin(Stdio::null())
+            .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .process_group(0)
@@ -105,6 +124,7 @@ impl Runner {
         // Dropped before the child: the number of the group is surely its own.
         let leash = Leash::new(&child);
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let stdin = child.stdin.take();
         let (mut printed, mut complaints) = (Vec::new(), Vec::new());
         let failed = |source: io::Error| match source.kind() {
             io::ErrorKind::FileTooLarge => {
@@ -117,7 +137,8 @@ impl Runner {
             let mut reading = pin!(async {
                 tokio::try_join!(
                     read(stdout, &mut printed, self.longest),
-                    read(stderr, &mut complaints, self.longest)
+                    read(stderr, &mut complaints, self.longest),
+                    write(stdin, input.unwrap_or_default())
                 )
             });
             let end = timeout(self.timeout, wait(&mut child, reading.as_mut())).await;
@@ -158,7 +179,7 @@ fn unstarted(error: &io::Error) -> ErrorKind {
 /// Waits for the program while its output is read; says also whether that was read to its end.
 async fn wait(
     child: &mut Child,
-    reading: impl Future<Output = io::Result<((), ())>>,
+    reading: impl Future<Output = io::Result<((), (), ())>>,
 ) -> io::Result<(ExitStatus, bool)> {
     tokio::select! {
         status = child.wait() => Ok((status?, false)),
@@ -166,6 +187,15 @@ async fn wait(
             result?;
             Ok((child.wait().await?, true))
         }
+    }
+}
+
+/// Writes a text to a pipe and closes it. A program that ends before it has read all of it says why itself.
+async fn write(pipe: Option<ChildStdin>, text: String) -> io::Result<()> {
+    let Some(mut pipe) = pipe else { return Ok(()) };
+    match pipe.write_all(text.as_bytes()).await {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result,
     }
 }
 

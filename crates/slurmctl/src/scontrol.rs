@@ -159,7 +159,14 @@ impl Scontrol {
     }
 
     async fn send(&self, update: &Update<'_>) -> Result<()> {
-        self.scontrol(&update.argv()?).await.map(drop)
+        let (program, arguments) = (&self.config.programs.scontrol, update.argv()?);
+        let Some(input) = update.input() else {
+            return self.run(program, &arguments).await.map(drop);
+        };
+        let printed = self.runner.run_with(program, &arguments, input).await?;
+        // What is echoed says nothing about how it went.
+        let printed = Printed { stdout: String::new(), ..printed };
+        succeeded(program, &arguments, printed).map(drop)
     }
 
     /// Repeats what slurmctld did not do because of an unknown name.

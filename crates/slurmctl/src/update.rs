@@ -5,7 +5,8 @@
 
 use crate::{
     Error, ErrorKind, NodeAction, NodeAddress, Reason, Result,
-    argv::{Argv, LONGEST_LIST, argv, pieces},
+    argv::{Argv, LONGEST_COMMENT, LONGEST_LIST, argv, pieces},
+    reason::clean,
 };
 use hostlist::Hostlist;
 use slurmconf::SlurmVersion;
@@ -13,9 +14,9 @@ use slurmconf::SlurmVersion;
 /// The most nodes in one update with addresses, which may have 39 bytes each.
 const MOST_ADDRESSES: usize = 1_000;
 
-/// The most instance ids for releases before 25.11, which take one id per command. Nothing depends on the ids, and more
-/// commands would delay other updates.
-const MOST_SINGLE_IDS: usize = 100;
+/// The most instance ids in one call of `scontrol` for releases before 25.11, which take one id per command: the call has to
+/// end in time.
+const MOST_SINGLE_IDS: usize = 1_000;
 
 /// One command that changes nodes.
 #[derive(Clone, Debug)]
@@ -34,7 +35,8 @@ pub(crate) enum Update<'a> {
         batch: Vec<&'a NodeAddress>,
         ids: bool,
     },
-    Id(&'a NodeAddress),
+    /// Instance ids, each in a command of its own on standard input.
+    Ids(Vec<&'a NodeAddress>),
 }
 
 impl<'a> Update<'a> {
@@ -62,7 +64,9 @@ impl<'a> Update<'a> {
         let most = if mispairs { 1 } else { MOST_ADDRESSES };
         let (known, paired) = (version.knows_instance_ids(), version.pairs_instance_ids());
         let has_id = |item: &NodeAddress| known && matches!(instance_id(item), Some(Ok(_)));
-        let form = |item: &NodeAddress| (item.hostname.is_some(), paired && has_id(item));
+        let form = |item: &'a NodeAddress| {
+            (item.hostname.is_some(), paired && has_id(item), item.comment.as_deref())
+        };
         let mut sorted: Vec<&NodeAddress> = addresses.iter().collect();
         sorted.sort_by_key(|item| form(item));
         let mut updates = Vec::new();
@@ -73,8 +77,9 @@ impl<'a> Update<'a> {
             }
         }
         if known && !paired {
-            let with_id = addresses.iter().filter(|item| has_id(item));
-            updates.extend(with_id.take(MOST_SINGLE_IDS).map(Self::Id));
+            let with_id: Vec<&NodeAddress> =
+                addresses.iter().filter(|item| has_id(item)).collect();
+            updates.extend(with_id.chunks(MOST_SINGLE_IDS).map(|ids| Self::Ids(ids.to_vec())));
         }
         let bad = addresses.iter().filter(|_| known).filter_map(|item| instance_id(item)?.err());
         (updates, bad.collect())
@@ -108,15 +113,19 @@ impl<'a> Update<'a> {
                 Ok(argv(["reboot", "ASAP", "nextstate=RESUME", &reason, &nodes]))
             }
             Self::Addresses { batch, ids } => pairs(batch, *ids),
-            Self::Id(item) => {
-                let id = instance_id(item).transpose()?.unwrap_or_default();
-                Ok(argv([
-                    "update",
-                    &format!("nodename={}", item.node),
-                    &format!("instanceid={id}"),
-                ]))
-            }
+            Self::Ids(_) => Ok(argv(["--quiet"])),
         }
+    }
+
+    /// The commands that `scontrol` reads from standard input; none if the command line says it all.
+    pub(crate) fn input(&self) -> Option<String> {
+        let Self::Ids(items) = self else { return None };
+        // An id that is no plain word is none of these.
+        let id = |item: &NodeAddress| instance_id(item)?.ok().map(str::to_owned);
+        let line = |item: &&NodeAddress| {
+            Some(format!("update nodename={} instanceid={}\n", item.node, id(item)?))
+        };
+        Some(items.iter().filter_map(line).collect())
     }
 
     /// The nodes that the command names.
@@ -124,7 +133,7 @@ impl<'a> Update<'a> {
         match self {
             Self::State { nodes, .. } | Self::Reboot { nodes, .. } => nodes.clone(),
             Self::Addresses { batch, .. } => batch.iter().map(|item| &item.node).collect(),
-            Self::Id(item) => [&item.node].into_iter().collect(),
+            Self::Ids(items) => items.iter().map(|item| &item.node).collect(),
         }
     }
 
@@ -147,7 +156,8 @@ impl<'a> Update<'a> {
                 let after = batch.into_iter().skip_while(is_known);
                 Self::Addresses { batch: after.filter(is_known).collect(), ids }
             }
-            Self::Id(_) => return None,
+            // Each is a command of its own, and all of them were tried.
+            Self::Ids(_) => return None,
         };
         (!rest.nodes().is_empty()).then_some(rest)
     }
@@ -183,6 +193,8 @@ fn pairs(batch: &[&NodeAddress], ids: bool) -> Result<Argv> {
         let ids: Result<Vec<&str>> = batch.iter().filter_map(|item| instance_id(item)).collect();
         add("instanceid", ids?.into_iter().collect())?;
     }
+    let comment = batch.first().and_then(|item| item.comment.as_deref());
+    arguments.extend(comment.map(|text| format!("comment={}", clean(text, LONGEST_COMMENT))));
     Ok(arguments)
 }
 

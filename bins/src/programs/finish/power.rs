@@ -47,6 +47,7 @@ pub(super) fn lines(
         program("startnode-failed", None)
     });
     settings.reboot = Some(program("rebuild", None));
+    settings.prolog = prolog(context, &folder);
     let mut text = settings.text()?;
     let Inputs { cluster, marked, .. } = inputs;
     let excluded = suspend_exclusions(&context.slurm.config, version, marked, cluster);
@@ -55,4 +56,11 @@ pub(super) fn lines(
         None => text,
         Some(types) => format!("{types}\n{text}"),
     })
+}
+
+/// The program that ends when the nodes of a job are up, where it is installed beside ours and slurm.conf names no other.
+fn prolog(context: &Context, folder: &Path) -> Option<String> {
+    let path = folder.parent()?.join("share/slurm-elastic/await-nodes");
+    let named = context.slurm.config.get("PrologSlurmctld").is_some();
+    (!named && path.is_file()).then(|| path.display().to_string())
 }

@@ -19,6 +19,7 @@
 
 mod client;
 mod config;
+mod gzip;
 mod proxy;
 mod redact;
 mod request;

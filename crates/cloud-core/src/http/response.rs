@@ -1,6 +1,6 @@
 //! What a cloud answers, and what that means.
 
-use super::{Effect, HeaderMap, Request, StatusCode};
+use super::{Effect, HeaderMap, Request, StatusCode, gzip};
 use crate::{Error, ErrorKind, Result};
 use ::http::header::{DATE, HeaderName, RETRY_AFTER};
 use bytes::Bytes;
@@ -18,7 +18,8 @@ pub struct Response {
     pub status: StatusCode,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body, no longer than the client's bound.
+    /// The body, no longer than the client's bound; compressed if its headers say so, which [`json`](Self::json) undoes as it
+    /// reads.
     pub body: Bytes,
     /// The cloud's request id, or ours if it sent none.
     pub request_id: Option<String>,
@@ -31,7 +32,12 @@ impl Response {
     /// a token. After a request that changes something it is
     /// [`Ambiguous`](ErrorKind::Ambiguous): done, but who knows what.
     pub fn json<T: DeserializeOwned>(&self, request: &Request) -> Result<T> {
-        serde_json::from_slice(&self.body).map_err(|cause| {
+        let parsed = if gzip::is_compressed(&self.headers) {
+            serde_json::from_reader(gzip::reader(&self.body))
+        } else {
+            serde_json::from_slice(&self.body)
+        };
+        parsed.map_err(|cause| {
             let (line, column) = (cause.line(), cause.column());
             let what = match cause.classify() {
                 serde_json::error::Category::Data => "unexpected JSON",

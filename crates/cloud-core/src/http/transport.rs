@@ -1,7 +1,7 @@
 //! One request over the wire, and whether it was sent if that did not work.
 
 use super::retry::{Failure, Fate};
-use super::{Config, HeaderMap, Request, Response, Url};
+use super::{Config, HeaderMap, Request, Response, Url, gzip};
 use crate::{ErrorKind, Result};
 use bytes::{Bytes, BytesMut};
 use std::error::Error as StdError;
@@ -57,6 +57,9 @@ impl Transport {
                 .read
                 .iter()
                 .find_map(|name| headers.get(name)?.to_str().ok());
+            let is_error = !status.is_success() && gzip::is_compressed(&headers);
+            let longest = self.config.largest_body;
+            let body = if is_error { gzip::beginning(&body, longest) } else { body };
             let request_id = theirs.map(str::to_owned).or_else(|| id.clone());
             Ok(Response { status, headers, body, request_id })
         };

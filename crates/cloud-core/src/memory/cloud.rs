@@ -89,6 +89,11 @@ impl MemoryCloud {
         self.world().set_capacity(shape, zone, machines);
     }
 
+    /// From now on there are preemptible machines, or none at all.
+    pub fn set_preemptible(&self, available: bool) {
+        self.world().no_preemptible = !available;
+    }
+
     /// From now on a launch without capacity is refused at once, or accepted and fails later.
     pub fn set_late_capacity(&self, late: bool) {
         self.world().settings.late_capacity = late;

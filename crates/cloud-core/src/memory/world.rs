@@ -27,6 +27,8 @@ pub(super) struct World {
     images: Vec<(Image, Instant)>,
     tokens: BTreeMap<LaunchToken, Used>,
     capacity: BTreeMap<(ShapeName, Option<Zone>), u32>,
+    /// No preemptible machine is left anywhere.
+    pub(super) no_preemptible: bool,
     bucket: Option<(f64, Instant)>,
     pub(super) watcher: Option<Watcher>,
 }
@@ -52,6 +54,7 @@ impl World {
             images,
             tokens: BTreeMap::new(),
             capacity: BTreeMap::new(),
+            no_preemptible: false,
             bucket: None,
             watcher: None,
         }
@@ -154,6 +157,7 @@ impl World {
             return Err(refused(ErrorKind::Quota).because("limit of instances exceeded"));
         }
         let (placed, full) = self.place(now, spec);
+        let full = full || (spec.preemptible && self.no_preemptible);
         if full && !self.settings.late_capacity {
             return Err(refused(ErrorKind::Capacity).because("Out of host capacity."));
         }

@@ -1,42 +1,46 @@
 //! Pacing: how many requests a process sends, and how many at a time.
 //!
-//! Clouds throttle, and each request they refuse is lost time for us and noise for them. A
-//! [`Pacer`] is shared by all requests of a process. It starts at a modest rate, speeds up while
-//! the cloud takes all it gets, slows down to what the cloud has proven to take when one is
-//! refused, and then feels its way up again.
+//! Clouds throttle, and each request they refuse is lost time for us and noise for them. A [`Pacer`] is shared by all
+//! requests of a process. Requests that change something and requests that look have a lane of their own, so that neither
+//! waits for the other. A lane begins with a few requests under way and allows more with every one that the cloud takes.
+//! When the cloud refuses one, the lane goes on at a rate: what the cloud has proven to take. What a process has
+//! [learned](Pacer::learned) is the next one's [start](Pacer::with_experience).
 
+mod experience;
 mod rate;
 
-use rate::Bucket;
+pub use experience::{Experience, LaneExperience};
+
+use rate::{Bucket, Rate, Wait};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Mutex as Queue, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Mutex as Queue, Notify};
 use tokio::time::{Instant, sleep_until};
 
 /// Bounds of a [`Pacer`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// Requests per second to begin with.
+    /// Requests per second after the first refusal, unless the cloud has proven to take more.
     pub start: f64,
     /// Never slower than this.
     pub least: f64,
-    /// Never faster than this.
+    /// Never faster than this, both lanes together.
     pub most: f64,
     /// How many may go at once after a rest.
     pub burst: u32,
-    /// How many may be under way at a time.
+    /// How many may be under way at a time in each lane.
     pub concurrency: u32,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { start: 10.0, least: 0.2, most: 100.0, burst: 5, concurrency: 32 }
+        Self { start: 10.0, least: 0.2, most: 1000.0, burst: 5, concurrency: 32 }
     }
 }
 
 /// Which of the two queues a request waits in.
 ///
-/// They take turns, so that neither a thousand launches hold up the polls that see the first of
+/// Each has its own rate and its own bound, so that neither a thousand launches hold up the polls that see the first of
 /// them run, nor the polls the launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Lane {
@@ -53,10 +57,11 @@ pub enum Lane {
 /// use cloud_core::pace::{Lane, Pace, Pacer};
 ///
 /// let pacer = Pacer::new(Pace::default());
-/// let permit = pacer.acquire(Lane::Read).await;
-/// // … the request goes here, and the cloud takes it …
-/// permit.accepted();
-/// assert!(pacer.rate() >= 10.0);
+/// let permit = pacer.acquire(Lane::Write).await;
+/// // … the request goes here, and the cloud refuses it …
+/// permit.throttled(None);
+/// assert_eq!(pacer.rate(Lane::Write), Some(10.0));
+/// assert_eq!(pacer.rate(Lane::Read), None, "nothing is known of the other lane");
 /// # });
 /// ```
 #[derive(Clone, Debug)]
@@ -64,57 +69,86 @@ pub struct Pacer(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    writes: Queue<()>,
-    reads: Queue<()>,
-    /// The heads of the two queues meet here. It is first come, first served, so that a head
-    /// that has passed stands behind the other one's.
-    gate: Queue<()>,
-    slots: Arc<Semaphore>,
-    bucket: Mutex<Bucket>,
+    writes: LaneState,
+    reads: LaneState,
+    /// What holds for both lanes together. It is first come, first served.
+    total: Queue<Bucket>,
+}
+
+#[derive(Debug)]
+struct LaneState {
+    queue: Queue<()>,
+    rate: Mutex<Rate>,
+    /// A request has its answer.
+    answered: Notify,
+}
+
+impl LaneState {
+    fn new(pace: Pace, experience: LaneExperience, now: Instant) -> Self {
+        let rate = Mutex::new(Rate::new(pace, experience, now));
+        Self { queue: Queue::new(()), rate, answered: Notify::new() }
+    }
+
+    fn rate(&self) -> MutexGuard<'_, Rate> {
+        self.rate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Pacer {
-    /// A pacer at its starting rate. Bounds that make no sense are put right.
+    /// A pacer that knows nothing about the cloud yet. Bounds that make no sense are put right.
     #[must_use]
     pub fn new(pace: Pace) -> Self {
-        let slots = usize::try_from(pace.concurrency.max(1)).unwrap_or(1);
+        Self::with_experience(pace, Experience::default())
+    }
+
+    /// A pacer that begins where others have come to.
+    #[must_use]
+    pub fn with_experience(pace: Pace, experience: Experience) -> Self {
+        let now = Instant::now();
         Self(Arc::new(Shared {
-            writes: Queue::new(()),
-            reads: Queue::new(()),
-            gate: Queue::new(()),
-            slots: Arc::new(Semaphore::new(slots.min(Semaphore::MAX_PERMITS))),
-            bucket: Mutex::new(Bucket::new(pace, Instant::now())),
+            writes: LaneState::new(pace, experience.writes, now),
+            reads: LaneState::new(pace, experience.reads, now),
+            total: Queue::new(rate::total(pace, now)),
         }))
     }
 
     /// Waits for its turn. Whoever stops waiting loses nothing but its place.
     pub async fn acquire(&self, lane: Lane) -> Permit {
-        let queue = match lane {
+        let state = self.lane(lane);
+        let _head = state.queue.lock().await;
+        let permit = loop {
+            let answered = state.answered.notified();
+            let taken = state.rate().take(Instant::now());
+            match taken {
+                Ok(acquired) => break Permit { pacer: self.clone(), lane, acquired },
+                Err(Wait::Until(ready)) => sleep_until(ready).await,
+                Err(Wait::Answer) => answered.await,
+            }
+        };
+        let mut total = self.0.total.lock().await;
+        while let Err(ready) = total.take(Instant::now()) {
+            sleep_until(ready).await;
+        }
+        permit
+    }
+
+    /// Requests per second that a lane lets pass now; none while the cloud has refused nothing.
+    #[must_use]
+    pub fn rate(&self, lane: Lane) -> Option<f64> {
+        self.lane(lane).rate().limit()
+    }
+
+    /// What was learned about the cloud: nothing of a lane that was not used enough to tell.
+    #[must_use]
+    pub fn learned(&self) -> (Option<LaneExperience>, Option<LaneExperience>) {
+        (self.0.writes.rate().learned(), self.0.reads.rate().learned())
+    }
+
+    fn lane(&self, lane: Lane) -> &LaneState {
+        match lane {
             Lane::Write => &self.0.writes,
             Lane::Read => &self.0.reads,
-        };
-        let _head = queue.lock().await;
-        let _turn = self.0.gate.lock().await;
-        // The semaphore is never closed; without a slot the bound would be one too high.
-        let slot = Arc::clone(&self.0.slots).acquire_owned().await.ok();
-        loop {
-            let taken = self.bucket().take(Instant::now());
-            match taken {
-                Ok(()) => break,
-                Err(ready) => sleep_until(ready).await,
-            }
         }
-        Permit { pacer: self.clone(), acquired: Instant::now(), _slot: slot }
-    }
-
-    /// Requests per second that it lets pass now.
-    #[must_use]
-    pub fn rate(&self) -> f64 {
-        self.bucket().rate()
-    }
-
-    fn bucket(&self) -> MutexGuard<'_, Bucket> {
-        self.0.bucket.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -122,18 +156,27 @@ impl Pacer {
 #[derive(Debug)]
 pub struct Permit {
     pacer: Pacer,
+    lane: Lane,
     acquired: Instant,
-    _slot: Option<OwnedSemaphorePermit>,
 }
 
 impl Permit {
     /// The cloud took the request, whatever it answered.
     pub fn accepted(self) {
-        self.pacer.bucket().accepted(Instant::now());
+        self.pacer.lane(self.lane).rate().accepted(Instant::now());
     }
 
     /// The cloud refused the request because of too many.
     pub fn throttled(self, retry_after: Option<Duration>) {
-        self.pacer.bucket().throttled(Instant::now(), self.acquired, retry_after);
+        let acquired = self.acquired;
+        self.pacer.lane(self.lane).rate().throttled(Instant::now(), acquired, retry_after);
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        let state = self.pacer.lane(self.lane);
+        state.rate().ended();
+        state.answered.notify_waiters();
     }
 }

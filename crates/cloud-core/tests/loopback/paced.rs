@@ -4,11 +4,21 @@ use crate::loopback::server::{Server, Step};
 use crate::loopback::{config, request};
 use cloud_core::ErrorKind;
 use cloud_core::http::{Client, Config, Method, Retry, Unsigned, by_status};
-use cloud_core::pace::{Lane, Pace, Pacer};
+use cloud_core::pace::{Experience, Lane, LaneExperience, Pace, Pacer};
 use std::time::Duration;
 
 fn client(config: Config, pacer: &Pacer) -> Client<Unsigned> {
     Client::new(config, Unsigned, by_status, pacer.clone()).expect("a client")
+}
+
+/// A pacer that knows how many looks a second the cloud takes.
+fn knowing(limit: f64) -> Pacer {
+    let reads = LaneExperience { limit: Some(limit), ..LaneExperience::default() };
+    Pacer::with_experience(Pace::default(), Experience { reads, ..Experience::default() })
+}
+
+fn rate(pacer: &Pacer) -> f64 {
+    pacer.rate(Lane::Read).expect("it is limited")
 }
 
 fn once() -> Config {
@@ -19,13 +29,13 @@ fn once() -> Config {
 
 #[tokio::test]
 async fn the_pacer_hears_of_a_429_and_slows_down() {
-    let pacer = Pacer::new(Pace::default());
+    let pacer = knowing(10.0);
     let throttled = Step::Response(429, &["retry-after: 0"], String::new());
     let server = Server::start([throttled]).await;
-    let before = pacer.rate();
+    let before = rate(&pacer);
     let error = client(once(), &pacer).send(&request(&server, Method::GET)).await;
     assert_eq!(error.expect_err("an error").kind(), ErrorKind::Throttled);
-    assert!(pacer.rate() < before, "{} after {before}", pacer.rate());
+    assert!(rate(&pacer) < before, "{} after {before}", rate(&pacer));
 }
 
 #[tokio::test]
@@ -37,10 +47,10 @@ async fn the_pacer_hears_of_what_was_taken_and_of_nothing_else() {
         (Step::ResetRead, false),
     ] {
         // So slow that one request in a second is what it takes to grow.
-        let pacer = Pacer::new(Pace { start: 1.0, ..Pace::default() });
+        let pacer = knowing(1.0);
         let server = Server::start([step.clone()]).await;
         let _ = client(once(), &pacer).send(&request(&server, Method::GET)).await;
-        assert_eq!(pacer.rate() > 1.0, grows, "{step:?}: {}", pacer.rate());
+        assert_eq!(rate(&pacer) > 1.0, grows, "{step:?}: {}", rate(&pacer));
     }
 }
 

@@ -47,7 +47,7 @@ impl Fixture {
         let mut http = http::Config::default();
         http.retry = Retry::never();
         http.roots = http::Roots::Only(Vec::new());
-        let pacer = Pacer::new(Pace { start: 1000.0, most: 1000.0, ..Pace::default() });
+        let pacer = Pacer::new(Pace::default());
         let clock = Clock::new(|| SystemTime::UNIX_EPOCH + Duration::from_hours(498_000));
         let oci = Oci::connect(config, site, http, pacer, clock).await.expect("a provider");
         Self { oci, recorder, key }

@@ -87,7 +87,7 @@ pub(crate) fn http() -> http::Config {
 }
 
 pub(crate) fn pacer() -> Pacer {
-    Pacer::new(Pace { start: 1000.0, most: 1000.0, burst: 100, ..Pace::default() })
+    Pacer::new(Pace { burst: 100, ..Pace::default() })
 }
 
 pub(crate) fn spec(name: &str) -> InstanceSpec {

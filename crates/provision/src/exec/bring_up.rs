@@ -109,6 +109,7 @@ impl NodeWork<'_> {
         };
         let mut notification = NodeAddress::new(self.name.clone(), address);
         notification.instance_id = self.instance.as_ref().map(|id| id.as_str().to_owned());
+        notification.comment = self.comment();
         if self.shared.outbox.report_address(notification).await {
             self.shared.note_up(&self.name, address);
             return Outcome::Up;
@@ -116,6 +117,19 @@ impl NodeWork<'_> {
         let unreported = || Failure::new(Cause::Slurm, "slurmctld could not be told");
         self.failure.get_or_insert_with(unreported);
         Outcome::Unreported
+    }
+
+    /// Where the machine is and what it costs, for the node's comment; none if another run has launched it.
+    fn comment(&self) -> Option<String> {
+        let place = Some(self.place.to_string()).filter(|_| !self.place.is_unknown())?;
+        let kind = if self.place.preemptible { " preemptible" } else { "" };
+        let shape = format!("{}{kind}", self.place.shape.as_deref().unwrap_or_default());
+        let prices = self.shared.site.prices.as_ref();
+        let hour = prices.and_then(|prices| Some((prices.hour(&shape)?, &prices.currency)));
+        Some(match hour {
+            Some((price, currency)) => format!("{place}, {price} {currency} an hour"),
+            None => place,
+        })
     }
 
     /// Returns the node to Slurm, and terminates its instance unless jobs may run on it.

@@ -25,15 +25,16 @@ pub(super) enum Entry {
 }
 
 impl Shared<'_> {
-    /// Decides whether a node may launch in a pool.
-    pub(super) fn enter(&self, pool: &Pool, node: &NodeName) -> Entry {
+    /// Decides whether a node may launch in a place.
+    pub(super) fn enter(&self, place: &Place, node: &NodeName) -> Entry {
+        let pool = &place.pool();
         match self.probing.borrow().get(pool) {
             Some(prober) if prober != node => return Entry::Wait,
             Some(_) => return Entry::Launch,
             None => {}
         }
         let now = self.tools.now();
-        let gate = self.cooldowns.borrow().gate(pool, now);
+        let gate = self.cooldowns.borrow().gate_of(place, now);
         match gate {
             Gate::Open => Entry::Launch,
             Gate::Probe => {

@@ -121,7 +121,7 @@ impl<'a> NodeWork<'a> {
         let (entry, permit) = loop {
             let permit = self.permit().await;
             let probes_changed = self.shared.probes_changed.notified();
-            match self.shared.enter(&pool, &self.name) {
+            match self.shared.enter(place, &self.name) {
                 Entry::Wait => {
                     drop(permit);
                     probes_changed.await;

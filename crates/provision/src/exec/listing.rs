@@ -13,8 +13,10 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
+/// When a launched instance is first looked for: none runs sooner.
+const FIRST_LOOK: Duration = Duration::from_millis(750);
 /// The pauses between listings.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// The longest pause while it is not known what a launch has done.
 const AMBIGUOUS_PAUSE: Duration = Duration::from_secs(2);
@@ -30,8 +32,12 @@ pub(super) struct Listing {
     /// The last successful listing, and its number.
     latest: RefCell<(u64, Listed)>,
     refreshed: Notify,
-    /// What is waited for, by node.
-    waiting: RefCell<BTreeMap<NodeName, Wait>>,
+    /// What is waited for, by node, and since when.
+    waiting: RefCell<BTreeMap<NodeName, (Wait, Instant)>>,
+    /// Since when somebody waits.
+    since: Cell<Instant>,
+    /// The addresses of instances that are waited for, where listings show none.
+    addresses: RefCell<BTreeMap<InstanceId, IpAddr>>,
     next: Cell<Instant>,
     changed: Notify,
     lookups: Semaphore,
@@ -61,6 +67,8 @@ pub(super) enum LookedUp {
 pub(super) enum Wait {
     /// An instance to come up.
     Up(InstanceId),
+    /// An instance to come up that was launched a moment ago.
+    Launched(InstanceId),
     /// Instances to go.
     Gone,
     /// What a launch has done.
@@ -73,6 +81,8 @@ impl Listing {
             latest: RefCell::new((0, Rc::new(Ok(BTreeMap::new())))),
             refreshed: Notify::new(),
             waiting: RefCell::default(),
+            since: Cell::new(Instant::now()),
+            addresses: RefCell::default(),
             next: Cell::new(Instant::now()),
             changed: Notify::new(),
             lookups: Semaphore::new(MOST_LOOKUPS),
@@ -94,8 +104,37 @@ impl Listing {
     /// The instances whose addresses are wanted.
     fn watched(&self) -> BTreeSet<InstanceId> {
         let waiting = self.waiting.borrow();
-        let id = |wait: &Wait| if let Wait::Up(id) = wait { Some(id.clone()) } else { None };
+        let id = |(wait, _): &(Wait, Instant)| match wait {
+            Wait::Up(id) | Wait::Launched(id) => Some(id.clone()),
+            Wait::Gone | Wait::Ambiguous => None,
+        };
         waiting.values().filter_map(id).collect()
+    }
+
+    /// Waits for something from now on.
+    fn wait(&self, node: &NodeName, wait: Wait) {
+        let (now, mut waiting) = (Instant::now(), self.waiting.borrow_mut());
+        let first = if matches!(wait, Wait::Launched(_)) { now + FIRST_LOOK } else { now };
+        if waiting.is_empty() {
+            self.since.set(now);
+            self.next.set(self.next.get().max(first));
+        } else if self.latest.borrow().0 == 0 {
+            self.next.set(self.next.get().min(first));
+        }
+        waiting.insert(node.clone(), (wait, now));
+        self.changed.notify_waiters();
+    }
+
+    /// The pause before the next listing, if the last one took so long.
+    fn pause(&self, took: Duration) -> Duration {
+        let (now, waiting) = (Instant::now(), self.waiting.borrow());
+        let ambiguous = waiting.values().any(|(wait, _)| *wait == Wait::Ambiguous);
+        let longest = if ambiguous { AMBIGUOUS_PAUSE } else { LONGEST_PAUSE };
+        let oldest = waiting.values().map(|(_, since)| *since).min().unwrap_or(now);
+        let (oldest, all) = (now - oldest, now - self.since.get());
+        // What takes long to boot is looked at less often, and so is what takes long to list, or to launch one after the other.
+        let pause = (oldest * 15 / 100).max(all / 20).max(took / 2);
+        pause.clamp(SHORTEST_PAUSE, longest)
     }
 
     /// Waits until a listing is due and somebody waits for it.
@@ -121,14 +160,11 @@ impl Shared<'_> {
     /// Lists while anybody waits for it, a little less often each time; never returns.
     pub(super) async fn refresh_listing(&self) {
         let listing = &self.listing;
-        let mut pause = FIRST_PAUSE;
         loop {
             listing.due().await;
+            let begun = Instant::now();
             let listed = self.list().await;
-            let ambiguous = listing.waiting.borrow().values().any(|wait| *wait == Wait::Ambiguous);
-            let longest = if ambiguous { AMBIGUOUS_PAUSE } else { LONGEST_PAUSE };
-            listing.next.set(Instant::now() + pause.min(longest));
-            pause = (pause * 3 / 2).min(LONGEST_PAUSE);
+            listing.next.set(Instant::now() + listing.pause(begun.elapsed()));
             if let Some(listed) = listed {
                 let count = listing.latest.borrow().0 + 1;
                 listing.latest.replace((count, Rc::new(listed)));
@@ -142,7 +178,10 @@ impl Shared<'_> {
     async fn list(&self) -> Option<Result<BTreeMap<NodeName, Vec<Instance>>, Failure>> {
         let identity = &self.site.identity;
         let watched = self.listing.watched();
-        let listed = match self.tools.cloud.list(&InstanceFilter::tagged(identity.tags())).await {
+        let filter = InstanceFilter::tagged(identity.tags());
+        let listing = self.tools.cloud.list(&filter);
+        let (listed, ()) = tokio::join!(listing, self.find_addresses(&watched));
+        let listed = match listed {
             Ok(listed) => listed,
             Err(error) => {
                 self.warn(format!("a look at the cloud did not succeed: {error}"));
@@ -150,15 +189,19 @@ impl Shared<'_> {
                     .then(|| Err(Failure::of(&error, None, self.names(None))));
             }
         };
+        let known = &self.listing.addresses;
         let running = listed
             .iter()
             .filter(|instance| watched.contains(&instance.id))
-            .filter(|instance| instance.state == InstanceState::Running);
-        let addresses = addresses::look_up(self.tools.cloud, running).await;
-        let addresses: BTreeMap<InstanceId, IpAddr> = addresses.unwrap_or_else(|error| {
-            self.warn(format!("the addresses of instances could not be had: {error}"));
-            BTreeMap::new()
-        });
+            .filter(|instance| instance.state == InstanceState::Running)
+            .filter(|instance| !known.borrow().contains_key(&instance.id));
+        match addresses::look_up(self.tools.cloud, running).await {
+            Ok(found) => known.borrow_mut().extend(found),
+            Err(error) => {
+                self.warn(format!("the addresses of instances could not be had: {error}"));
+            }
+        }
+        let addresses = known.borrow();
         let mut by_node: BTreeMap<NodeName, Vec<Instance>> = BTreeMap::new();
         for mut instance in listed.into_iter().filter(|instance| identity.owns(instance)) {
             instance.address = instance.address.or_else(|| addresses.get(&instance.id).copied());
@@ -167,6 +210,20 @@ impl Shared<'_> {
             }
         }
         Some(Ok(by_node))
+    }
+
+    /// Asks for the addresses of instances that are waited for, where listings show none. One that cannot be had is asked
+    /// for again when its instance runs.
+    async fn find_addresses(&self, watched: &BTreeSet<InstanceId>) {
+        let known = &self.listing.addresses;
+        let is_new = |id: &&InstanceId| !known.borrow().contains_key(*id);
+        let new: Vec<InstanceId> = watched.iter().filter(is_new).cloned().collect();
+        if self.cloud.addresses_apart
+            && !new.is_empty()
+            && let Ok(found) = self.tools.cloud.addresses(&new).await
+        {
+            known.borrow_mut().extend(found);
+        }
     }
 
     async fn look_up(&self, node: &NodeName, id: &InstanceId) -> LookedUp {
@@ -193,8 +250,7 @@ pub(super) struct Waiter<'s> {
 impl<'s> Waiter<'s> {
     pub(super) fn new(shared: &'s Shared<'s>, node: &NodeName, wait: Wait) -> Self {
         let listing = &shared.listing;
-        listing.waiting.borrow_mut().insert(node.clone(), wait);
-        listing.changed.notify_waiters();
+        listing.wait(node, wait);
         let seen = listing.latest.borrow().0;
         Self { shared, node: node.clone(), seen }
     }

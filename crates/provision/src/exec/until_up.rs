@@ -109,7 +109,7 @@ impl NodeWork<'_> {
         mut shown: Option<Instance>,
         until_stopped: bool,
     ) -> Result<Stands, Failure> {
-        let mut waiter = Waiter::new(self.shared, &self.name, Wait::Up(id.clone()));
+        let mut waiter = Waiter::new(self.shared, &self.name, self.wait_for(id));
         let (mut listed, mut missed, mut stalled) = (false, 0, 0);
         loop {
             let hidden = missed >= if listed { MISSED } else { MISSED_NEW };
@@ -148,6 +148,13 @@ impl NodeWork<'_> {
                 let text = "the instance stopped while it was started";
                 return Err(Failure::new(Cause::Conflict, text));
             }
+        }
+    }
+
+    fn wait_for(&self, id: &InstanceId) -> Wait {
+        match self.history {
+            History::Launched => Wait::Launched(id.clone()),
+            History::Unknown | History::Ran | History::Failed => Wait::Up(id.clone()),
         }
     }
 

@@ -86,10 +86,10 @@ pub(crate) fn all_cooling(
 ) -> Option<(Pool, Cooldown)> {
     let mut soonest: Option<(Pool, Cooldown)> = None;
     for place in places {
-        let pool = place.pool();
-        let Gate::Cooling(cooldown) = cooldowns.gate(&pool, now) else {
+        let Gate::Cooling(cooldown) = cooldowns.gate_of(place, now) else {
             return None;
         };
+        let pool = place.pool();
         if soonest.as_ref().is_none_or(|(_, known)| cooldown.ends() < known.ends()) {
             soonest = Some((pool, cooldown));
         }
@@ -229,7 +229,7 @@ fn labels(groups: &[JobGroup]) -> BTreeMap<&NodeName, Option<&Tags>> {
 
 /// The places that may be tried, and whether all of them wait for another launch's probe.
 fn choose(places: &[Place], probed: &mut BTreeSet<Pool>, world: World<'_>) -> (Vec<Place>, bool) {
-    let gates = places.iter().map(|place| (place, world.cooldowns.gate(&place.pool(), world.now)));
+    let gates = places.iter().map(|place| (place, world.cooldowns.gate_of(place, world.now)));
     let usable: Vec<(&Place, Gate)> =
         gates.filter(|(_, gate)| matches!(gate, Gate::Open | Gate::Probe)).collect();
     let free =
@@ -239,7 +239,7 @@ fn choose(places: &[Place], probed: &mut BTreeSet<Pool>, world: World<'_>) -> (V
     let Some(first) = chosen.first() else {
         return (usable.into_iter().map(|(place, _)| place.clone()).collect(), true);
     };
-    if world.cooldowns.gate(&first.pool(), world.now) == Gate::Probe {
+    if world.cooldowns.gate_of(first, world.now) == Gate::Probe {
         probed.insert(first.pool());
     }
     (chosen, false)

@@ -39,6 +39,8 @@ struct Entry {
     opened: u64,
     until: u64,
     probed: Option<u64>,
+    #[serde(default)]
+    since: Option<u64>,
 }
 
 impl Entry {
@@ -48,6 +50,7 @@ impl Entry {
             opened: millis(cooldown.opened),
             until: millis(cooldown.until),
             probed: cooldown.probed.map(millis),
+            since: Some(millis(cooldown.since)),
         }
     }
 
@@ -57,6 +60,7 @@ impl Entry {
             opened: time(self.opened),
             until: time(self.until),
             probed: self.probed.map(time),
+            since: time(self.since.unwrap_or(self.opened)),
         })
     }
 }

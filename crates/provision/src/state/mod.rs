@@ -9,6 +9,7 @@
 //! | `nodes/<node>` | the node's lock (`flock`) and its [record](NodeRecord) of what was last asked of the cloud | whoever works on the node | whoever works on it next | one of the nets below a kill: the next start looks a little longer before it launches |
 //! | `yield/<node>` | until when somebody wants the node's lock | `stopnode`, `rebuild` | the program that holds the lock | seconds: the wish is renewed |
 //! | `cooldowns.json` | pools without capacity and nodes that rest | `startnode`, `reconcile` | the same | some launches that fail again |
+//! | `pace.json` | the pace that each cloud endpoint takes ([`pace`]), for an hour | all programs that ask a cloud | the same | some seconds of a large start, or some requests that the cloud refuses |
 //! | `sightings.json` | what `reconcile` saw, and since when | `reconcile` | `reconcile` | one run more before anything is terminated |
 //! | `reported.txt` | what `reconcile` has logged already | `reconcile` | `reconcile` | lines in the log that are there twice |
 //! | `told.json` | what administrators have been told, and when | all that notify | the same | notifications that come twice |
@@ -30,6 +31,7 @@ pub mod fuzzing;
 pub(crate) mod lock;
 mod memory;
 mod owner;
+pub mod pace;
 mod record;
 mod rollout_memory;
 mod safe_open;
@@ -74,6 +76,8 @@ pub enum Document {
     Told,
     /// What reconcile has counted of the events.
     Tally,
+    /// The pace that clouds take.
+    Pace,
 }
 
 impl Document {
@@ -85,6 +89,7 @@ impl Document {
             Self::Reported => "reported.txt",
             Self::Told => "told.json",
             Self::Tally => "tally.json",
+            Self::Pace => "pace.json",
         }
     }
 }

@@ -66,6 +66,9 @@ pub struct ElasticSettings {
     pub slurmctld_parameters: Vec<String>,
     /// More words for `PrivateData`.
     pub private_data: Vec<String>,
+    /// What slurmctld waits for before it starts a job: a program that ends when the nodes of the job are up spares the job up
+    /// to 30 seconds.
+    pub prolog: Option<String>,
 }
 
 impl ElasticSettings {
@@ -86,6 +89,7 @@ impl ElasticSettings {
             suspend_exc_nodes: Hostlist::new(),
             slurmctld_parameters: Vec::new(),
             private_data: Vec::new(),
+            prolog: None,
         }
     }
 
@@ -125,6 +129,10 @@ impl ElasticSettings {
         self.program(&mut text, "SuspendProgram", Some(&self.suspend))?;
         self.program(&mut text, "ResumeFailProgram", self.resume_fail.as_ref())?;
         self.program(&mut text, "RebootProgram", self.reboot.as_ref())?;
+        if let Some(prolog) = &self.prolog {
+            let key = "PrologSlurmctld";
+            let _ = writeln!(text, "{key}={}", written(key, prolog)?);
+        }
         let _ = writeln!(
             text,
             "SuspendTime={}\nSuspendTimeout={}\nResumeTimeout={}\nSuspendRate={}\nResumeRate={}",
@@ -156,6 +164,9 @@ impl ElasticSettings {
         }
         if self.reboot.is_some() {
             words.push("reboot_from_controller");
+        }
+        if self.version.has_expedited_requeue() {
+            words.push("enable_expedited_requeue");
         }
         let mut words = with(words, &self.slurmctld_parameters);
         // Newer releases log an error about it.

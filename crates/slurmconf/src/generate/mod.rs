@@ -3,6 +3,7 @@
 mod elastic;
 mod gres;
 mod name;
+mod places;
 mod style;
 
 pub use elastic::{ElasticSettings, Program};
@@ -89,7 +90,11 @@ fn try_all(limits: &Limits, shapes: &Shapes, site: &GenerateOptions) -> (Cluster
             let near = shapes.nearest(&group.shape);
             group.error(Problem::UnknownShape { name: group.shape.clone(), near })
         });
-        errors.extend(shape.and_then(|shape| builder.add(group, &shape)).err());
+        let fits = |shape: NodeShape| {
+            places::check(group, &shape, (shapes, site.memory)).map(|()| shape)
+        };
+        let added = shape.and_then(fits).and_then(|shape| builder.add(group, &shape));
+        errors.extend(added.err());
     }
     // An entry has one group for each availability domain.
     errors.dedup_by_key(|error| error.to_string());
@@ -267,5 +272,6 @@ fn features(
         name::check(image).map_err(|problem| group.error(problem))?;
         features.push(format!("image={image}"));
     }
+    features.push_places(&group.places, group.preemptible, group.give_up_after);
     Ok(features)
 }

@@ -54,6 +54,7 @@ pub(super) struct NodeRecord {
     pub(super) boot_time: Option<Seconds>,
     pub(super) last_busy: Option<Seconds>,
     pub(super) instance_id: Option<String>,
+    pub(super) comment: Option<String>,
 }
 
 impl NodeRecord {
@@ -76,6 +77,7 @@ impl NodeRecord {
             boot_time: (!spec.cloud).then_some(0),
             last_busy: (!spec.cloud).then_some(0),
             instance_id: None,
+            comment: None,
             spec,
         }
     }
@@ -191,6 +193,7 @@ impl NodeRecord {
         node.partitions.clone_from(&self.spec.partitions);
         node.boot_time = self.boot_time.map(time);
         node.instance_id.clone_from(&self.instance_id);
+        node.comment.clone_from(&self.comment);
         node
     }
 }

@@ -56,7 +56,7 @@ impl World {
     pub(super) fn set_addresses(&mut self, update: &Update<'_>, tried: &str) -> Result<(), Error> {
         let (batch, places, ids) = match update {
             Update::Addresses { batch, ids } => (&batch[..], true, *ids),
-            Update::Id(item) => (std::slice::from_ref(item), false, true),
+            Update::Ids(items) => (&items[..], false, true),
             Update::State { .. } | Update::Reboot { .. } => (&[][..], false, false),
         };
         let mut unknown = false;
@@ -74,6 +74,9 @@ impl World {
             }
             if let Some(hostname) = item.hostname.as_ref().filter(|_| places) {
                 node.hostname = hostname.to_string();
+            }
+            if places && item.comment.is_some() {
+                node.comment.clone_from(&item.comment);
             }
             if ids {
                 node.instance_id.clone_from(&item.instance_id);

@@ -117,9 +117,10 @@ fn addresses_are_told_as_the_version_takes_them() {
         item.instance_id = Some(id.into());
     }
     assert_eq!(lines(&Update::addresses(&items, OLD).0), [plain], "22.05 would refuse it all");
-    let single = ["update nodename=n1 instanceid=i-a", "update nodename=n2 instanceid=i-b"];
-    let middle = lines(&Update::addresses(&items, MIDDLE).0);
-    assert_eq!(middle, [plain, single[0], single[1]]);
+    let single = "update nodename=n1 instanceid=i-a\nupdate nodename=n2 instanceid=i-b\n";
+    let (middle, _) = Update::addresses(&items, MIDDLE);
+    assert_eq!(lines(&middle), [plain, "--quiet"]);
+    assert_eq!(middle[1].input().as_deref(), Some(single));
     let paired = format!("{plain} instanceid=i-a,i-b");
     assert_eq!(lines(&Update::addresses(&items, NEW).0), [paired]);
     let wrong = SlurmVersion::new(22, 5).patch(6);
@@ -128,15 +129,30 @@ fn addresses_are_told_as_the_version_takes_them() {
 }
 
 #[test]
-fn single_ids_are_limited_in_number() {
+fn every_id_of_a_thousand_is_told_in_one_call() {
     let item = |number: usize| {
         let mut item = address(&format!("n{number}"), "10.0.0.1");
         item.instance_id = Some(format!("i-{number}"));
         item
     };
     let items: Vec<NodeAddress> = (0..1_000).map(item).collect();
-    assert_eq!(Update::addresses(&items, MIDDLE).0.len(), 1 + MOST_SINGLE_IDS);
+    let (updates, _) = Update::addresses(&items, MIDDLE);
+    let [_addresses, ids] = &updates[..] else { panic!("two calls") };
+    assert_eq!(ids.input().unwrap_or_default().lines().count(), 1_000);
     assert_eq!(Update::addresses(&items, NEW).0.len(), 1);
+}
+
+#[test]
+fn nodes_with_the_same_comment_share_a_command() {
+    let mut items = [1, 2, 3].map(|number| address(&format!("n{number}"), "10.0.0.1"));
+    for (item, text) in items.iter_mut().zip(["m1 in a", "m1 in b", "m1 in a"]) {
+        item.comment = Some(text.to_owned());
+    }
+    let expected = [
+        "update nodename=n[1,3] nodeaddr=10.0.0.1,10.0.0.1 comment=m1 in a",
+        "update nodename=n2 nodeaddr=10.0.0.1 comment=m1 in b",
+    ];
+    assert_eq!(lines(&Update::addresses(&items, NEW).0), expected);
 }
 
 #[test]
@@ -159,7 +175,8 @@ fn an_id_that_is_a_list_or_worse_costs_the_id_and_no_address() {
         items[1].instance_id = Some("i-2".into());
         let (updates, errors) = Update::addresses(&items, MIDDLE);
         let both = "update nodename=n[1-2] nodeaddr=10.0.0.[1-2]";
-        assert_eq!(lines(&updates), [both, "update nodename=n2 instanceid=i-2"]);
+        assert_eq!(lines(&updates), [both, "--quiet"]);
+        assert_eq!(updates[1].input().unwrap(), "update nodename=n2 instanceid=i-2\n");
         let [error] = &errors[..] else { panic!("{errors:?}") };
         assert_eq!(error.kind(), ErrorKind::Invalid, "{id:?}");
         let (updates, errors) = Update::addresses(&items, NEW);

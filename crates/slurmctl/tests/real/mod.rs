@@ -153,6 +153,7 @@ mod cases {
             let mut item = NodeAddress::new(name(&format!("n{number}")), address.parse().unwrap());
             item.hostname = (number % 4 == 0).then(|| name(&format!("host-{}", 100 - number)));
             item.instance_id = Some(format!("ocid1.instance.oc1..aa{number}"));
+            item.comment = Some(format!("m{} in \"a\", 0.03 USD an hour", number % 2));
             addresses.push(item);
         }
         slurm.set_addresses(&addresses).await.unwrap();
@@ -163,6 +164,7 @@ mod cases {
             assert_eq!(node.address.parse(), Ok(item.address), "{node:?}");
             let hostname = item.hostname.as_ref().unwrap_or(&item.node);
             assert_eq!(node.hostname, hostname.as_str(), "{node:?}");
+            assert_eq!(node.comment, item.comment.as_ref().map(|text| text.replace('"', "'")));
             assert_eq!(node.instance_id.is_some(), knows_ids);
             assert!(!knows_ids || node.instance_id == item.instance_id, "{node:?}");
         }
