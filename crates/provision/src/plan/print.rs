@@ -4,10 +4,12 @@ use super::{
     Begin, Clear, File, FileStep, Finding, FindingKind, Handling, MachineStep, Plan, Reload,
     ReportStep, SlurmStep, Stage, Step,
 };
+use crate::order::by_number;
 use crate::site::{Place, Wanted};
 use crate::time::{Span, Utc};
 use cloud_core::{InstanceId, Reboot};
 use hostlist::{Hostlist, NodeName};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -211,8 +213,9 @@ fn joined(ids: &[InstanceId]) -> String {
     listed(ids.iter().map(InstanceId::to_string))
 }
 
+/// Nodes as one host list, in the order that people count in.
 fn folded(nodes: &[NodeName]) -> String {
-    nodes.iter().collect::<Hostlist>().to_string()
+    by_number(nodes.iter().cloned()).iter().collect::<Hostlist>().to_string()
 }
 
 impl fmt::Display for File {
@@ -238,36 +241,72 @@ impl fmt::Display for Begin {
 
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.row().write(f, 0, 0)
+        let row = self.row();
+        Line { verb: row.verb, nodes: folded(row.nodes), details: row.words() }.write(f, 0, 0)
     }
 }
 
 impl Row<'_> {
-    /// Verb and nodes padded to these widths, then the details; no blanks at the end.
-    fn write(&self, f: &mut fmt::Formatter<'_>, verb: usize, nodes: usize) -> fmt::Result {
-        let words = [format!("{:verb$}", self.verb), format!("{:nodes$}", folded(self.nodes))];
-        let details = self.details.iter().map(|(key, value)| {
+    /// The details, as words of a line.
+    fn words(&self) -> Vec<String> {
+        let word = |(key, value): &(&str, Said)| {
             let value = value.to_string();
             if value.contains(' ') {
                 format!("{key}=\"{value}\"")
             } else {
                 format!("{key}={value}")
             }
-        });
-        let words = words.into_iter().filter(|word| !word.is_empty());
-        let line: Vec<String> = words.chain(details).collect();
+        };
+        self.details.iter().map(word).collect()
+    }
+}
+
+/// What is printed of steps that differ in their nodes alone.
+struct Line {
+    verb: &'static str,
+    nodes: String,
+    details: Vec<String>,
+}
+
+impl Line {
+    /// Verb and nodes padded to these widths, then the details; no blanks at the end.
+    fn write(&self, f: &mut fmt::Formatter<'_>, verb: usize, nodes: usize) -> fmt::Result {
+        let words = [format!("{:verb$}", self.verb), format!("{:nodes$}", self.nodes)];
+        let words = words.iter().filter(|word| !word.is_empty()).chain(&self.details);
+        let line: Vec<&str> = words.map(String::as_str).collect();
         f.write_str(line.join(" ").trim_end())
     }
 }
 
-/// Writes steps below each other, in columns.
+/// One line for all steps that do the same, where the first of them is.
+fn lines(steps: &[Step]) -> Vec<Line> {
+    let mut alike: Vec<(&'static str, Vec<String>, Vec<NodeName>)> = Vec::new();
+    let mut places: BTreeMap<(&'static str, Vec<String>), usize> = BTreeMap::new();
+    for step in steps {
+        let row = step.row();
+        let (verb, words) = (row.verb, row.words());
+        let known = places.get(&(verb, words.clone())).filter(|_| !row.nodes.is_empty());
+        if let Some((_, _, nodes)) = known.and_then(|place| alike.get_mut(*place)) {
+            nodes.extend_from_slice(row.nodes);
+        } else {
+            places.insert((verb, words.clone()), alike.len());
+            alike.push((verb, words, row.nodes.to_vec()));
+        }
+    }
+    let line = |(verb, details, nodes): (&'static str, Vec<String>, Vec<NodeName>)| {
+        Line { verb, nodes: folded(&nodes), details }
+    };
+    alike.into_iter().map(line).collect()
+}
+
+/// Writes steps below each other, in columns; those that do the same are one line.
 fn table(f: &mut fmt::Formatter<'_>, steps: &[Step], indent: &str) -> fmt::Result {
-    let rows: Vec<Row<'_>> = steps.iter().map(Step::row).collect();
-    let verb = rows.iter().map(|row| row.verb.len()).max().unwrap_or_default();
-    let nodes = rows.iter().map(|row| folded(row.nodes).len()).max().unwrap_or_default();
-    for row in rows {
+    let lines = lines(steps);
+    let verb = lines.iter().map(|line| line.verb.len()).max().unwrap_or_default();
+    let nodes = lines.iter().map(|line| line.nodes.len()).max().unwrap_or_default();
+    for line in lines {
         f.write_str(indent)?;
-        row.write(f, verb, nodes)?;
+        line.write(f, verb, nodes)?;
         writeln!(f)?;
     }
     Ok(())
