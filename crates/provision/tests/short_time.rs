@@ -3,7 +3,7 @@
 use crate::common::{Bed, conf, names, node};
 use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Span};
 use cloud_core::{ApiOperation, ErrorKind, Zone};
-use provision::{Fallback, Outcome, Report, run};
+use provision::{Cause, Fallback, Outcome, Report, run};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
@@ -100,4 +100,58 @@ async fn an_ambiguous_launch_is_resolved_though_its_pool_cools_down() {
     let up: Vec<_> = report.with(Outcome::Up).collect();
     assert_eq!(up, [&node("n1")], "{report:?}");
     assert_eq!(bed.live().len(), 1);
+}
+
+/// That the time is over says nothing; what the cloud said last says what to do.
+#[tokio::test(start_paused = true)]
+async fn a_node_returned_at_the_deadline_has_the_last_words_of_the_cloud() {
+    let minute = Duration::from_mins(1);
+    let rows = [
+        (InjectedFault::Refuse(ErrorKind::Conflict), Cause::Conflict),
+        (InjectedFault::Refuse(ErrorKind::Throttled), Cause::Throttled),
+        (InjectedFault::Refuse(ErrorKind::Unavailable), Cause::Unavailable),
+        (InjectedFault::LoseRequest, Cause::Ambiguous),
+        (InjectedFault::Delay(minute), Cause::Ambiguous),
+    ];
+    for (fault, cause) in rows {
+        let mut bed = hurried();
+        // Less than any of them is retried for.
+        bed.site.policies.deadline = Duration::from_secs(9);
+        for _ in 0..40 {
+            bed.cloud.inject(ApiOperation::Launch, fault);
+        }
+        let report = start(&bed).await;
+        let n1 = &report.nodes[&node("n1")];
+        assert_eq!(n1.cause, Some(cause), "{fault:?}: {report:?}");
+        let reason = n1.reason.as_deref().unwrap_or_default();
+        assert!(reason.starts_with("launch: ") && reason.contains("zone-1"), "{reason}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_whose_machine_is_never_seen_has_the_error_of_the_listing() {
+    let mut bed = hurried();
+    bed.site.policies.deadline = Duration::from_secs(9);
+    // The first listing is that of the plan.
+    bed.cloud.inject(ApiOperation::List, InjectedFault::Delay(Duration::ZERO));
+    for _ in 0..40 {
+        bed.cloud.inject(ApiOperation::List, InjectedFault::Refuse(ErrorKind::Unavailable));
+    }
+    let report = start(&bed).await;
+    let n1 = &report.nodes[&node("n1")];
+    assert_eq!(n1.cause, Some(Cause::Unavailable), "{report:?}");
+}
+
+/// The cloud agreed to the second place: what the first said counts no more.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_never_runs_took_too_long() {
+    let mut settings = MemoryCloudSettings::default();
+    settings.boot = Span::millis(600_000, 600_000);
+    let mut bed = Bed::with("n1", settings);
+    bed.site.policies.deadline = Duration::from_secs(30);
+    bed.site.fallback = vec![Fallback { zone: Some(Zone::new("zone-2")), ..Fallback::default() }];
+    bed.cloud.inject(ApiOperation::Launch, InjectedFault::Refuse(ErrorKind::Capacity));
+    let report = start(&bed).await;
+    let n1 = &report.nodes[&node("n1")];
+    assert_eq!((n1.cause, n1.launches), (Some(Cause::Timeout), 2), "{report:?}");
 }

@@ -74,7 +74,7 @@ impl NodeWork<'_> {
                 From::Nothing(failure) => Err(failure),
                 from => tokio::select! {
                     biased;
-                    failure = signals.stopped() => Err(failure),
+                    stop = signals.stopped() => Err(self.stopped_by(stop)),
                     come = self.come_up(from) => come,
                 },
             }

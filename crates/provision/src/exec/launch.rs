@@ -91,9 +91,13 @@ impl<'a> NodeWork<'a> {
                     let repeats = self.can_repeat();
                     self.place = place.recorded();
                     let error = match self.request_launch(*spec, repeats, permit).await {
-                        Ok(instance) => return Ok(Launched { id: instance.id, found: None }),
+                        Ok(instance) => {
+                            self.last_refusal = None;
+                            return Ok(Launched { id: instance.id, found: None });
+                        }
                         Err(error) => error,
                     };
+                    self.last_refusal = Some(Failure::of(&error, Some(place), self.names()));
                     if is_passing(&error) && retry.wait(&error).await {
                         continue;
                     }

@@ -41,6 +41,8 @@ pub(super) struct Listing {
     next: Cell<Instant>,
     changed: Notify,
     lookups: Semaphore,
+    /// Why the last listing did not succeed, if it did not.
+    error: RefCell<Option<Failure>>,
 }
 
 /// What a waiting node sees next.
@@ -86,7 +88,13 @@ impl Listing {
             next: Cell::new(Instant::now()),
             changed: Notify::new(),
             lookups: Semaphore::new(MOST_LOOKUPS),
+            error: RefCell::default(),
         }
+    }
+
+    /// Why the last listing did not succeed, if it did not.
+    pub(super) fn error(&self) -> Option<Failure> {
+        self.error.borrow().clone()
     }
 
     /// Waits for a listing after the one with this number.
@@ -185,11 +193,13 @@ impl Shared<'_> {
             Ok(listed) => listed,
             Err(error) => {
                 self.warn(format!("a look at the cloud did not succeed: {error}"));
-                return is_hopeless(&error)
-                    .then(|| Err(Failure::of(&error, None, self.names(None))));
+                let failure = Failure::of(&error, None, self.names(None));
+                self.listing.error.replace(Some(failure.clone()));
+                return is_hopeless(&error).then_some(Err(failure));
             }
         };
         let known = &self.listing.addresses;
+        self.listing.error.replace(None);
         let running = listed
             .iter()
             .filter(|instance| watched.contains(&instance.id))

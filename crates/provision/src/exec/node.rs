@@ -56,6 +56,8 @@ pub(super) struct NodeWork<'a> {
     pub(super) instance: Option<InstanceId>,
     pub(super) address: Option<IpAddr>,
     pub(super) failure: Option<Failure>,
+    /// What the cloud said last against what the node needs; none once it has agreed.
+    pub(super) last_refusal: Option<Failure>,
     /// An instance was terminated.
     pub(super) has_terminated: bool,
     pub(super) launches: u32,
@@ -84,6 +86,7 @@ impl<'a> NodeWork<'a> {
             instance: None,
             address: None,
             failure: None,
+            last_refusal: None,
             has_terminated: false,
             launches: 0,
             begun: Instant::now(),
@@ -107,6 +110,21 @@ impl<'a> NodeWork<'a> {
         }));
         let launched = request.await;
         self.note_launched(launched)
+    }
+
+    /// Why the node did not come up when the work on it was stopped. At the deadline, what the cloud said last counts, or
+    /// that it said nothing: that the time is over tells nobody what to do.
+    pub(super) fn stopped_by(&mut self, stop: Failure) -> Failure {
+        if stop.cause != Cause::Timeout {
+            return stop;
+        }
+        let unanswered = self.launching.is_some().then(|| {
+            let words = Cause::Ambiguous.words();
+            let text = format!("launch: {words} ({}): no answer in time", self.place);
+            Failure::new(Cause::Ambiguous, text)
+        });
+        let said = self.last_refusal.take().or(unanswered);
+        said.or_else(|| self.shared.listing.error()).unwrap_or(stop)
     }
 
     /// Requests a termination.

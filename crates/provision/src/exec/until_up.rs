@@ -78,9 +78,11 @@ impl NodeWork<'_> {
         loop {
             let permit = self.permit().await;
             let Err(error) = self.request_start(id, permit).await else {
+                self.last_refusal = None;
                 return Ok(true);
             };
             let failure = Failure::of(&error, None, self.names());
+            self.last_refusal = Some(failure.clone());
             match error.kind() {
                 // Already started by somebody else, or still stopping.
                 ErrorKind::Ambiguous | ErrorKind::Conflict => return Ok(false),
