@@ -15,6 +15,7 @@ mod capacity;
 mod demo;
 mod elastic_loop;
 mod finish_live;
+mod health;
 mod job_group;
 mod killed;
 mod layering;

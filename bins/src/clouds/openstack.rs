@@ -23,6 +23,8 @@ pub(super) const ENTRY: Entry = Entry {
     csp: "openstack",
     read: |reader| Arc::new(reader.read::<OpenStack>().merged()),
     know: |reader| reader.know::<OpenStack>(),
+    // Nova's says who a machine is, and nothing of what will become of it.
+    metadata: None,
 };
 
 /// An OpenStack.

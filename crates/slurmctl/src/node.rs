@@ -30,6 +30,10 @@ pub struct Node {
     pub last_busy: Option<SystemTime>,
     /// The id of its instance, since 23.11.
     pub instance_id: Option<String>,
+    /// Its place in topologies, if it was put there at run time, since 25.05.
+    pub topology: Option<String>,
+    /// The free text `extra`.
+    pub extra: Option<String>,
     /// Its reservation, since 23.02.
     pub reservation: Option<String>,
 }
@@ -50,6 +54,8 @@ impl Node {
             slurmd_start: None,
             last_busy: None,
             instance_id: None,
+            topology: None,
+            extra: None,
             reservation: None,
         }
     }

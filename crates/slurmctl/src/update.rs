@@ -35,6 +35,11 @@ pub(crate) enum Update<'a> {
         ids: bool,
     },
     Id(&'a NodeAddress),
+    /// A place in a topology.
+    Topology {
+        nodes: Hostlist,
+        place: &'a str,
+    },
 }
 
 impl<'a> Update<'a> {
@@ -48,6 +53,10 @@ impl<'a> Update<'a> {
 
     pub(crate) fn reboots(nodes: &Hostlist, reason: &'a Reason) -> Vec<Self> {
         pieces(nodes).into_iter().map(|nodes| Self::Reboot { nodes, reason }).collect()
+    }
+
+    pub(crate) fn topologies(nodes: &Hostlist, place: &'a str) -> Vec<Self> {
+        pieces(nodes).into_iter().map(|nodes| Self::Topology { nodes, place }).collect()
     }
 
     /// Sets addresses in as few commands as the release allows, and returns an error for each invalid id, which is left
@@ -108,6 +117,10 @@ impl<'a> Update<'a> {
                 Ok(argv(["reboot", "ASAP", "nextstate=RESUME", &reason, &nodes]))
             }
             Self::Addresses { batch, ids } => pairs(batch, *ids),
+            Self::Topology { nodes, place } => {
+                let words = [format!("nodename={nodes}"), format!("topology={place}")];
+                Ok(argv(["update"]).into_iter().chain(words).collect())
+            }
             Self::Id(item) => {
                 let id = instance_id(item).transpose()?.unwrap_or_default();
                 Ok(argv([
@@ -122,7 +135,9 @@ impl<'a> Update<'a> {
     /// The nodes that the command names.
     pub(crate) fn nodes(&self) -> Hostlist {
         match self {
-            Self::State { nodes, .. } | Self::Reboot { nodes, .. } => nodes.clone(),
+            Self::State { nodes, .. }
+            | Self::Reboot { nodes, .. }
+            | Self::Topology { nodes, .. } => nodes.clone(),
             Self::Addresses { batch, .. } => batch.iter().map(|item| &item.node).collect(),
             Self::Id(item) => [&item.node].into_iter().collect(),
         }
@@ -138,6 +153,10 @@ impl<'a> Update<'a> {
                 let after = sorted.iter().skip_while(|name| is_known(name));
                 Self::State { nodes: after.filter(|name| is_known(name)).collect(), to, reason }
             }
+            Self::Topology { nodes, place } => Self::Topology {
+                nodes: nodes.iter().filter(|name| is_known(name)).collect(),
+                place,
+            },
             // slurmctld checks all names before it reboots any node.
             Self::Reboot { nodes, reason } => {
                 Self::Reboot { nodes: nodes.iter().filter(|name| is_known(name)).collect(), reason }
