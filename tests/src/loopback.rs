@@ -4,7 +4,9 @@ use crate::http;
 use crate::programs::program;
 use crate::test_cloud::{Machine, TestCloud};
 use crate::wait::{wait, wait_for};
-use cloud_sim::{Capacity, CloudSettings, Instance, Limit, Recorded, Rule, State, Throttle};
+use cloud_sim::{
+    Capacity, CloudSettings, Instance, Limit, Notice, Recorded, Rule, State, Throttle,
+};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -134,6 +136,17 @@ impl Loopback {
     #[must_use]
     pub fn address(&self, id: &str) -> String {
         self.read(&format!("instances/{id}"), "/address")
+    }
+
+    /// The metadata service, as the machine of an instance asks it.
+    #[must_use]
+    pub fn metadata(&self, id: &str) -> String {
+        format!("{}/machines/{id}/opc/v2", self.endpoint())
+    }
+
+    /// Announces something to an instance, by its metadata service.
+    pub fn announce(&self, id: &str, notice: &Notice) {
+        self.call("PUT", &format!("notices/{id}"), &json!(notice));
     }
 
     /// Puts an instance into a state, as if by another's hand.

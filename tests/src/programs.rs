@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// The names of ours.
-const OURS: [&str; 11] = [
+const OURS: [&str; 12] = [
     "startnode",
     "startnode-failed",
     "stopnode",
@@ -19,6 +19,7 @@ const OURS: [&str; 11] = [
     "explain",
     "cost",
     "timeline",
+    "nodewatch",
 ];
 
 /// Where the scripts of a cluster are.

@@ -10,8 +10,9 @@ use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
 use crate::wiring::{Connected, Purpose};
 use async_trait::async_trait;
-use cloud_core::Description;
+use cloud_core::http::{self, Url};
 use cloud_core::pace::Pacer;
+use cloud_core::{Description, MachineMetadata};
 use provision::Site;
 use serde::de::{Deserialize, Deserializer, Error};
 use slurmconf::yaml::Reader;
@@ -30,6 +31,27 @@ pub(crate) struct Entry {
     read: fn(&mut Reader<'_>) -> Arc<dyn CloudConfig>,
     /// Marks these keys as known without reading their values.
     know: fn(&mut Reader<'_>),
+    /// The metadata service that its machines can ask, with another base than the usual, if it announces anything there.
+    metadata: Option<Metadata>,
+}
+
+/// Connects a machine with its metadata service; nothing is asked.
+type Metadata = fn(&http::Config, Option<Url>) -> Result<Box<dyn MachineMetadata>, Diagnostic>;
+
+/// The metadata service of the cloud of this name, or of the first; none if that cloud announces nothing there.
+pub fn metadata(
+    name: Option<&str>,
+    base: Option<Url>,
+) -> Result<Option<Box<dyn MachineMetadata>>, Diagnostic> {
+    let known = || CLOUDS.iter().map(|cloud| cloud.csp).collect::<Vec<_>>().join(", ");
+    let is_it = |cloud: &&Entry| name.is_none_or(|name| cloud.csp == name);
+    let Some(cloud) = CLOUDS.iter().find(is_it) else {
+        return Err(Diagnostic::new(format!("no such cloud; there are: {}", known())));
+    };
+    // It answers at once or is not there; nobody waits for an answer of a minute ago.
+    let mut config = http::Config::default();
+    config.retry.attempts = 1;
+    cloud.metadata.map(|connect| connect(&config, base)).transpose()
 }
 
 /// The cloud that `csp` names.

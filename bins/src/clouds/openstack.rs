@@ -23,6 +23,8 @@ pub(super) const ENTRY: Entry = Entry {
     csp: "openstack",
     read: |reader| Arc::new(reader.read::<OpenStack>().merged()),
     know: |reader| reader.know::<OpenStack>(),
+    // Nova's says who a machine is, and nothing of what will become of it.
+    metadata: None,
 };
 
 /// The keys of `startnode.yaml` for OpenStack.
@@ -118,8 +120,7 @@ async fn connect(openstack: &OpenStack, wanted: Wanted<'_>) -> Result<Connected,
     options.launch = launch(openstack);
     options.legacy_tag = Some(LegacyTag::new(COMPUTE, ("type", "compute")));
     options.address_network.clone_from(&openstack.network_name);
-    let cloud =
-        cloud_openstack::OpenStack::connect(config, options, pacer.clone()).await;
+    let cloud = cloud_openstack::OpenStack::connect(config, options, pacer.clone()).await;
     let cloud = cloud.map_err(unreachable)?;
     let mut warnings = cloud.warnings().to_vec();
     if settings.endpoint.is_some() {

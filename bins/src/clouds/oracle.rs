@@ -8,7 +8,7 @@ use crate::output::chain;
 use crate::wiring::{Connected, Purpose, features, http};
 use async_trait::async_trait;
 use cloud_core::{ConfigError, Description, Secret, Sources, SubnetId, Tags};
-use cloud_oci::{Clock, Config, LaunchOptions, Mode, Oci, Overrides, Subnet};
+use cloud_oci::{Clock, Config, LaunchOptions, MetadataService, Mode, Oci, Overrides, Subnet};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use slurmconf::{MemoryPolicy, Shapes};
@@ -29,6 +29,9 @@ pub(super) const ENTRY: Entry = Entry {
         Arc::new(reader.read::<Oracle>())
     },
     know: |reader| reader.know::<Oracle>(),
+    metadata: Some(|http, base| {
+        Ok(Box::new(MetadataService::new(http, base).map_err(Diagnostic::from)?))
+    }),
 };
 
 /// The keys of `startnode.yaml` for OCI.

@@ -1,6 +1,6 @@
 //! The mapping `elastic`: policies and limits.
 
-use super::value::{between, positive, time};
+use super::value::{between, positive, texts, time};
 use provision::{OnPartial, Stopped};
 use serde::Deserialize;
 use std::time::Duration;
@@ -29,6 +29,9 @@ pub struct Elastic {
     /// Maximum number of machines of the cluster.
     #[serde(deserialize_with = "between::<_, 1, 65_536>")]
     pub max_nodes: Option<u32>,
+    /// What the reasons begin with by which a health check drains nodes.
+    #[serde(deserialize_with = "texts")]
+    pub health_reasons: Vec<String>,
     /// What happens to a machine that is found stopped.
     pub stopped: Option<Stopped>,
     /// Path of the state directory.

@@ -4,6 +4,7 @@ pub mod cost;
 pub mod explain;
 pub mod finish;
 pub mod listnodes;
+pub mod nodewatch;
 pub mod rebuild;
 pub mod reconcile;
 pub mod resize;
@@ -43,7 +44,7 @@ macro_rules! program {
 /// ```
 /// assert!(bins::programs::PROGRAMS.iter().any(|it| it.name == "startnode" && it.subcommand == "start"));
 /// ```
-pub const PROGRAMS: [Program; 10] = [
+pub const PROGRAMS: [Program; 11] = [
     program!(startnode, "start"),
     program!(stopnode, "stop"),
     program!(finish, "finish"),
@@ -54,6 +55,7 @@ pub const PROGRAMS: [Program; 10] = [
     program!(explain, "explain"),
     program!(cost, "cost"),
     program!(timeline, "timeline"),
+    program!(nodewatch, "watch"),
 ];
 
 /// What is wrong with the name of a partition.

@@ -139,6 +139,9 @@ fn policies(settings: &Settings) -> Policies {
     policies.on_partial = elastic.on_partial.unwrap_or_default();
     policies.rebuild = settings.rebuild;
     policies.max_nodes = elastic.max_nodes.and_then(|most| usize::try_from(most).ok());
+    if !elastic.health_reasons.is_empty() {
+        policies.health_reasons.clone_from(&elastic.health_reasons);
+    }
     if let Some(cooldown) = elastic.cooldown {
         policies.cooldown = cooldown;
     }

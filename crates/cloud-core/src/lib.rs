@@ -13,6 +13,7 @@ pub mod http;
 mod id;
 mod instance;
 pub mod memory;
+mod metadata;
 mod operation;
 pub mod pace;
 mod provider;
@@ -33,6 +34,7 @@ pub use id::{
     LaunchToken, ShapeName, SubnetId, Zone,
 };
 pub use instance::{Fault, Instance, InstanceSpec};
+pub use metadata::{Interruption, InterruptionKind, MachineMetadata};
 pub use operation::ApiOperation;
 pub use provider::{InstanceFilter, Provider, Reboot};
 pub use secret::Secret;

@@ -34,6 +34,8 @@ pub enum ApiOperation {
     Limits,
     /// [`Provider::snapshot`](crate::Provider::snapshot).
     Snapshot,
+    /// Reading what a machine's metadata service says.
+    Metadata,
     /// Setting up the client itself: certificates, proxies.
     Configure,
 }
@@ -55,6 +57,7 @@ impl fmt::Display for ApiOperation {
             Self::Images => "images",
             Self::Limits => "limits",
             Self::Snapshot => "snapshot",
+            Self::Metadata => "read metadata",
             Self::Configure => "configure",
         })
     }

@@ -99,13 +99,18 @@ impl Metadata {
     }
 
     async fn text(&self, path: &str) -> Result<String> {
+        self.read(ApiOperation::Authenticate, path).await.map_err(elsewhere)
+    }
+
+    /// What is at a path below the base.
+    pub(crate) async fn read(&self, operation: ApiOperation, path: &str) -> Result<String> {
         let url = format!("{}/{path}", self.base.as_str().trim_end_matches('/'));
         let url = Url::parse(&url).map_err(|cause| error(ErrorKind::Invalid).caused_by(cause))?;
         let bearer = HeaderValue::from_static("Bearer Oracle");
-        let request = Request::new(ApiOperation::Authenticate, Method::GET, url)
+        let request = Request::new(operation, Method::GET, url)
             .on(format!("metadata {path}"))
             .with_header(HeaderName::from_static("authorization"), bearer);
-        let response = self.client.send(&request).await.map_err(elsewhere)?;
+        let response = self.client.send(&request).await?;
         Ok(String::from_utf8_lossy(&response.body).trim().to_owned())
     }
 }

@@ -10,10 +10,21 @@ use crate::settings::{Capacity, Limit};
 use crate::shared::{Shared, lock};
 use crate::state::State;
 use crate::throttle::{Buckets, Throttle};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// What a machine is told by its metadata service.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Notice {
+    /// It is about to be taken away: its state is seen to be TERMINATING from inside, while it still runs.
+    pub preemption: bool,
+    /// When it is going to be rebooted for maintenance, as in RFC 3339.
+    pub maintenance: Option<String>,
+}
 
 /// Sets and reads what clients cannot.
 #[derive(Clone, Debug)]
@@ -162,6 +173,18 @@ impl Admin {
     /// TERMINATED stays so.
     pub fn set_state(&self, id: &str, state: State) -> Result<(), Error> {
         self.shared.with(|world| world.force(id, state))
+    }
+
+    /// Announces something to an instance, by its metadata service; replaces what was announced before. What is
+    /// announced does not happen by itself.
+    pub fn announce(&self, id: &str, notice: &Notice) -> Result<(), Error> {
+        self.shared.with(|world| {
+            let record = world.instances.get_mut(id);
+            let record = record.ok_or_else(|| Error::NoInstance { id: id.to_owned() })?;
+            record.preempted = notice.preemption;
+            record.instance.time_maintenance_reboot_due.clone_from(&notice.maintenance);
+            Ok(())
+        })
     }
 
     /// Lets the machines end at once when the cloud does, or while it does: what runs there is killed,

@@ -97,6 +97,7 @@ impl Admin {
             ("PUT", "limits", "") => self.set_limits(read(body)?)?,
             ("PUT", "throttle", "") => self.set_throttle(read(body)?)?,
             ("PUT", "latency", "") => self.set_latency(Duration::from_millis(read(body)?)),
+            ("PUT", "notices", id) => self.announce(id, &read(body)?)?,
             ("PUT", "instances", id) => self.set_state(id, read(body)?)?,
             ("PUT", "sessions", "") => {
                 self.set_session_lifetime(Duration::from_secs(read(body)?))?;

@@ -89,6 +89,8 @@ pub(crate) struct Record {
     /// How often its machine was switched on.
     pub(crate) boots: u64,
     pub(crate) boot_volume: String,
+    /// True if its machine has been told that it is going to be taken away.
+    pub(crate) preempted: bool,
     /// The compute cluster it is in: lists can ask for it, and no answer tells.
     pub(crate) compute_cluster: Option<String>,
 }

@@ -105,6 +105,7 @@ fn plan(world: &mut World, instance: Instance, vnic: Vnic, seed: Seed) -> Record
         failure: seed.failure,
         boots: 0,
         boot_volume,
+        preempted: false,
         compute_cluster: seed.compute_cluster,
     }
 }

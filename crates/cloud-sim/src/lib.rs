@@ -46,7 +46,7 @@ mod verify;
 mod work_request;
 mod world;
 
-pub use admin::Admin;
+pub use admin::{Admin, Notice};
 pub use cloud::Cloud;
 pub use credentials::Credentials;
 pub use error::{Error, chain};

@@ -74,6 +74,7 @@ pub(crate) fn answer(
             Ok(Found::Answer(shown(value)))
         }
         None if ask.what == "instance" => Ok(Found::Answer(Answer::json(&document))),
+        None if ask.what == "host" => Ok(Found::Answer(Answer::json(&host(world, instance)))),
         None if ask.what == "vnics" => Ok(Found::Answer(Answer::json(&vnics(world, instance)))),
         Some(_) | None => Err(missing()),
     }
@@ -109,7 +110,8 @@ fn document(world: &World, id: &str) -> Option<Value> {
     if let Some(record) = world.instances.get(id) {
         let mut view = serde_json::to_value(&record.instance).ok()?;
         let fields = view.as_object_mut()?;
-        fields.insert("state".to_owned(), json!(spelled(record.state())));
+        let state = if record.preempted { State::Terminating } else { record.state() };
+        fields.insert("state".to_owned(), json!(spelled(state)));
         fields.insert("image".to_owned(), json!(record.instance.image_id));
         fields.insert("hostname".to_owned(), json!(record.vnic.label));
         return Some(general(view));
@@ -141,6 +143,16 @@ fn management(world: &World) -> Value {
         "metadata": {},
         "state": spelled(State::Running),
     })
+}
+
+/// Where the machine is: a rack for every fault domain of an availability domain, and a network block for the domain.
+fn host(world: &World, id: &str) -> Value {
+    let record = world.instances.get(id);
+    let domain = record.map(|record| short_name(&record.instance.availability_domain));
+    let block = domain.unwrap_or_else(|| "phx-ad-1".to_owned());
+    let fault_domain = record.map_or("FAULT-DOMAIN-1", |record| &record.instance.fault_domain);
+    let rack = format!("{block}-{}", fault_domain.to_lowercase());
+    json!({"id": format!("host-{rack}"), "rackId": rack, "networkBlockId": block, "buildingId": "1"})
 }
 
 fn vnics(world: &World, id: &str) -> Vec<Value> {

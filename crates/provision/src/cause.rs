@@ -45,10 +45,14 @@ pub enum Cause {
     Budget,
     /// As many machines run as may.
     MaxNodes,
+    /// The machine has failed its health check.
+    Unhealthy,
+    /// The cloud takes the machine away.
+    Preempted,
 }
 
 /// Codes and words, in the order of the variants.
-const CAUSES: [(Cause, &str, &str); 19] = [
+const CAUSES: [(Cause, &str, &str); 21] = [
     (Cause::Capacity, "capacity", "out of capacity"),
     (Cause::Quota, "quota", "quota exceeded"),
     (Cause::Throttled, "throttled", "too many requests"),
@@ -68,6 +72,8 @@ const CAUSES: [(Cause, &str, &str); 19] = [
     (Cause::Cancelled, "cancelled", "cancelled"),
     (Cause::Budget, "budget", "budget reached"),
     (Cause::MaxNodes, "max_nodes", "max_nodes reached"),
+    (Cause::Unhealthy, "unhealthy", "unhealthy machines"),
+    (Cause::Preempted, "preempted", "preempted"),
 ];
 
 impl Cause {

@@ -24,6 +24,8 @@ const MEMORY: Duration = Duration::from_mins(15);
 pub struct Cooldowns {
     pools: BTreeMap<Pool, Cooldown>,
     nodes: BTreeMap<NodeName, Cooldown>,
+    /// When a pool last yielded a machine that failed its health check.
+    bad: BTreeMap<Pool, SystemTime>,
 }
 
 /// One pool or node that cools down.
@@ -141,6 +143,22 @@ impl Cooldowns {
     /// Opens a pool that said yes.
     pub(crate) fn open(&mut self, pool: &Pool) {
         self.pools.remove(pool);
+    }
+
+    /// Notes that a pool has yielded a machine that failed its health check.
+    pub fn note_bad(&mut self, pool: Pool, now: SystemTime) {
+        self.bad.insert(pool, now);
+    }
+
+    /// When the pool last yielded a machine that failed its health check.
+    #[must_use]
+    pub(crate) fn last_bad(&self, pool: &Pool) -> Option<SystemTime> {
+        self.bad.get(pool).copied()
+    }
+
+    /// Every pool that has yielded such a machine, in order.
+    pub(crate) fn bad(&self) -> impl Iterator<Item = (&Pool, SystemTime)> {
+        self.bad.iter().map(|(pool, at)| (pool, *at))
     }
 
     /// Keeps a node out of service for this long from now on.

@@ -10,6 +10,7 @@ mod exec;
 pub mod explain;
 mod failure;
 pub mod images;
+mod interruption;
 pub mod job_costs;
 pub mod listing;
 pub mod notice;
@@ -32,6 +33,9 @@ mod world;
 pub use bootstrap_failure::{UnstartedNodes, report_not_rebuilt};
 pub use cause::Cause;
 pub use cooldown::{Cooldown, Cooldowns};
+pub use interruption::{
+    InterruptionPolicy, InterruptionStep, interrupt, interruption, report_location,
+};
 pub use policies::{OnPartial, Policies, RebuildHow, Stopped, before_timeout};
 pub use report::{NodeReport, Outcome, Report};
 pub use rollout_sources::{ResolvedRollout, RolloutSources};

@@ -38,6 +38,8 @@ pub struct Policies {
     pub oldest: Option<Duration>,
     /// How many machines of the cluster may run at a time; as many as there are nodes if not given.
     pub max_nodes: Option<usize>,
+    /// What the reasons begin with by which a health check drains nodes.
+    pub health_reasons: Vec<String>,
     /// Keep inventory and hosts up to date whenever machines come and go.
     pub files: bool,
 }
@@ -54,6 +56,7 @@ impl Default for Policies {
             grace: Duration::from_mins(5),
             oldest: None,
             max_nodes: None,
+            health_reasons: vec!["NHC:".to_owned()],
             files: false,
         }
     }

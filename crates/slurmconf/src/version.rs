@@ -70,6 +70,12 @@ impl SlurmVersion {
         self >= Self::new(25, 11).patch(6)
     }
 
+    /// True if a node can be put into another place of a topology at run time.
+    #[must_use]
+    pub fn moves_nodes_in_topologies(self) -> bool {
+        self >= Self::new(25, 5)
+    }
+
     /// True if a job with `--reboot` calls `ResumeProgram` for an elastic node that is up; since 23.02 nothing is called.
     #[must_use]
     pub fn reboots_elastic_nodes(self) -> bool {

@@ -2,10 +2,11 @@
 
 use crate::{
     config::ControllerConfig,
-    error::Result,
+    error::{Error, ErrorKind, Result},
     job::{BatchJob, Job, JobFilter, JobId},
     node::Node,
     reason::Reason,
+    reservation::Reservation,
 };
 use async_trait::async_trait;
 use hostlist::{Hostlist, NodeName};
@@ -62,6 +63,41 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
     /// rebooted all the same.
     async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()>;
 
+    /// Sends a signal, such as `USR1`, to the steps of a job and to its batch script.
+    async fn signal(&self, job: JobId, signal: &str) -> Result<()> {
+        Err(unable(&format!("a signal {signal} to job {job}")))
+    }
+
+    /// Ends a job and puts it back in the queue: its processes get SIGTERM, and SIGKILL after `KillWait`.
+    async fn requeue(&self, job: JobId) -> Result<()> {
+        Err(unable(&format!("a requeue of job {job}")))
+    }
+
+    /// The reservations of ours for maintenance.
+    async fn reservations(&self) -> Result<Vec<Reservation>> {
+        Ok(Vec::new())
+    }
+
+    /// Reserves a node for its maintenance; one that is reserved already gets the new time.
+    async fn reserve(&self, reservation: &Reservation) -> Result<()> {
+        Err(unable(&format!("a reservation of {}", reservation.node)))
+    }
+
+    /// Deletes the reservation of a node for its maintenance.
+    async fn release_reservation(&self, node: &NodeName) -> Result<()> {
+        Err(unable(&format!("a reservation of {node}")))
+    }
+
+    /// Moves nodes to another place of a topology, such as `default:root:rack1`, which Slurm knows since 25.05.
+    async fn set_topology(&self, nodes: &Hostlist, place: &str) -> Result<()> {
+        Err(unable(&format!("topology={place} of {nodes}")))
+    }
+
+    /// Sets the free text `extra` of a node, which it keeps when it is powered down.
+    async fn set_extra(&self, node: &NodeName, text: &str) -> Result<()> {
+        Err(unable(&format!("extra={text} of {node}")))
+    }
+
     /// Submits a batch job.
     async fn submit(&self, job: &BatchJob) -> Result<JobId>;
 
@@ -74,6 +110,11 @@ pub trait Controller: fmt::Debug + Send + Sync + 'static {
 
     /// Restarts slurmctld and waits until it answers.
     async fn restart(&self) -> Result<()>;
+}
+
+/// The error of what a controller cannot do.
+fn unable(tried: &str) -> Error {
+    Error::new(ErrorKind::Refused, tried).because("this controller cannot do that")
 }
 
 /// A state to request for a node.

@@ -32,6 +32,10 @@ pub struct Node {
     pub instance_id: Option<String>,
     /// The comment.
     pub comment: Option<String>,
+    /// Its place in topologies, if it was put there at run time, since 25.05.
+    pub topology: Option<String>,
+    /// The free text `extra`.
+    pub extra: Option<String>,
     /// Its reservation, since 23.02.
     pub reservation: Option<String>,
 }
@@ -53,6 +57,8 @@ impl Node {
             last_busy: None,
             instance_id: None,
             comment: None,
+            topology: None,
+            extra: None,
             reservation: None,
         }
     }

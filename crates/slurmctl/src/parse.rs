@@ -58,6 +58,7 @@ fn node(line: &str) -> Result<Node, BadLine> {
     }
     node.features = words(first(" ActiveFeatures="));
     node.partitions = words(last(" Partitions="));
+    node.topology = last(" Topology=").map(str::to_owned);
     node.boot_time = last(" BootTime=").and_then(time::parse);
     node.slurmd_start = last(" SlurmdStartTime=").and_then(time::parse);
     node.last_busy = last(" LastBusyTime=").and_then(time::parse);
@@ -97,6 +98,7 @@ fn read_texts(node: &mut Node, texts: &str) {
         rest = after;
     }
     node.comment = free_text(rest, " Comment=");
+    node.extra = free_text(rest, " Extra=");
     node.instance_id = free_text(rest, " InstanceId=");
     node.reservation = free_text(rest, " ReservationName=");
 }

@@ -2,17 +2,18 @@
 
 use crate::{
     BatchJob, Controller, ControllerConfig, Error, ErrorKind, Job, JobFilter, JobId, Node,
-    NodeAction, NodeAddress, Programs, Reason, Result,
+    NodeAction, NodeAddress, Programs, Reason, Reservation, Result,
     argv::{self, Argv, argv},
     classify::classify,
     parse,
     reason::clean,
+    reservation,
     run::{LONGEST_SHOWN, Printed, Runner, shown},
     squeue,
     update::Update,
 };
 use async_trait::async_trait;
-use hostlist::Hostlist;
+use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
 use std::{
     path::{Path, PathBuf},
@@ -286,6 +287,43 @@ impl Controller for Scontrol {
 
     async fn reboot(&self, nodes: &Hostlist, reason: &Reason) -> Result<()> {
         self.change(Update::reboots(nodes, reason), Vec::new()).await
+    }
+
+    async fn signal(&self, job: JobId, signal: &str) -> Result<()> {
+        let program = self.config.programs.scontrol.with_file_name("scancel");
+        let arguments = argv(["--full", &format!("--signal={signal}"), &job.to_string()]);
+        self.run(&program, &arguments).await.map(drop)
+    }
+
+    async fn requeue(&self, job: JobId) -> Result<()> {
+        self.scontrol(&argv(["requeue", &job.to_string()])).await.map(drop)
+    }
+
+    async fn reservations(&self) -> Result<Vec<Reservation>> {
+        let text = self.scontrol(&argv(["--oneliner", "show", "reservation"])).await?;
+        Ok(reservation::parse(&text))
+    }
+
+    async fn reserve(&self, reservation: &Reservation) -> Result<()> {
+        let is_known = |error: &Error| error.to_string().contains("Duplicate reservation name");
+        match self.scontrol(&reservation.create()).await {
+            Err(error) if is_known(&error) => self.scontrol(&reservation.update()).await.map(drop),
+            created => created.map(drop),
+        }
+    }
+
+    async fn release_reservation(&self, node: &NodeName) -> Result<()> {
+        self.scontrol(&Reservation::delete(node)).await.map(drop)
+    }
+
+    async fn set_topology(&self, nodes: &Hostlist, place: &str) -> Result<()> {
+        self.change(Update::topologies(nodes, place), Vec::new()).await
+    }
+
+    async fn set_extra(&self, node: &NodeName, text: &str) -> Result<()> {
+        let text = clean(text, argv::LONGEST_COMMENT);
+        let arguments = argv(["update", &format!("nodename={node}"), &format!("extra={text}")]);
+        self.scontrol(&arguments).await.map(drop)
     }
 
     async fn submit(&self, job: &BatchJob) -> Result<JobId> {

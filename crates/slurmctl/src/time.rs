@@ -17,6 +17,23 @@ pub(crate) fn parse(text: &str) -> Option<SystemTime> {
     real.then(|| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
+/// The time in the form that [`parse`] reads.
+pub(crate) fn print(at: SystemTime) -> String {
+    let seconds = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (day, rest) = (seconds / 86_400, seconds % 86_400);
+    // Years begin in March, so that the day that comes and goes is the last one: the inverse of `days`.
+    let day = day + 719_468;
+    let (era, of_era) = (day / 146_097, day % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march + 2) / 5 + 1;
+    let month = if march < 10 { march + 3 } else { march - 9 };
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (rest / 3_600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+}
+
 fn numbers(text: &str, separator: char) -> Option<[u64; 3]> {
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit()) && part.len() <= 4;
     let number = |part: &str| digits(part).then(|| part.parse().ok())?;
@@ -72,6 +89,14 @@ mod tests {
             "99999-01-01T00:00:00",
         ] {
             assert_eq!(parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_printed_reads_back() {
+        for seconds in [0, 951_825_600, 951_868_800, 1_794_830_501, 4_107_542_400, 1_798_768_800] {
+            let at = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+            assert_eq!(parse(&print(at)), Some(at), "{}", print(at));
         }
     }
 }

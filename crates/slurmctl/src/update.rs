@@ -37,6 +37,11 @@ pub(crate) enum Update<'a> {
     },
     /// Instance ids, each in a command of its own on standard input.
     Ids(Vec<&'a NodeAddress>),
+    /// A place in a topology.
+    Topology {
+        nodes: Hostlist,
+        place: &'a str,
+    },
 }
 
 impl<'a> Update<'a> {
@@ -50,6 +55,10 @@ impl<'a> Update<'a> {
 
     pub(crate) fn reboots(nodes: &Hostlist, reason: &'a Reason) -> Vec<Self> {
         pieces(nodes).into_iter().map(|nodes| Self::Reboot { nodes, reason }).collect()
+    }
+
+    pub(crate) fn topologies(nodes: &Hostlist, place: &'a str) -> Vec<Self> {
+        pieces(nodes).into_iter().map(|nodes| Self::Topology { nodes, place }).collect()
     }
 
     /// Sets addresses in as few commands as the release allows, and returns an error for each invalid id, which is left
@@ -77,8 +86,7 @@ impl<'a> Update<'a> {
             }
         }
         if known && !paired {
-            let with_id: Vec<&NodeAddress> =
-                addresses.iter().filter(|item| has_id(item)).collect();
+            let with_id: Vec<&NodeAddress> = addresses.iter().filter(|item| has_id(item)).collect();
             updates.extend(with_id.chunks(MOST_SINGLE_IDS).map(|ids| Self::Ids(ids.to_vec())));
         }
         let bad = addresses.iter().filter(|_| known).filter_map(|item| instance_id(item)?.err());
@@ -114,6 +122,10 @@ impl<'a> Update<'a> {
             }
             Self::Addresses { batch, ids } => pairs(batch, *ids),
             Self::Ids(_) => Ok(argv(["--quiet"])),
+            Self::Topology { nodes, place } => {
+                let words = [format!("nodename={nodes}"), format!("topology={place}")];
+                Ok(argv(["update"]).into_iter().chain(words).collect())
+            }
         }
     }
 
@@ -131,7 +143,9 @@ impl<'a> Update<'a> {
     /// The nodes that the command names.
     pub(crate) fn nodes(&self) -> Hostlist {
         match self {
-            Self::State { nodes, .. } | Self::Reboot { nodes, .. } => nodes.clone(),
+            Self::State { nodes, .. }
+            | Self::Reboot { nodes, .. }
+            | Self::Topology { nodes, .. } => nodes.clone(),
             Self::Addresses { batch, .. } => batch.iter().map(|item| &item.node).collect(),
             Self::Ids(items) => items.iter().map(|item| &item.node).collect(),
         }
@@ -147,6 +161,10 @@ impl<'a> Update<'a> {
                 let after = sorted.iter().skip_while(|name| is_known(name));
                 Self::State { nodes: after.filter(|name| is_known(name)).collect(), to, reason }
             }
+            Self::Topology { nodes, place } => Self::Topology {
+                nodes: nodes.iter().filter(|name| is_known(name)).collect(),
+                place,
+            },
             // slurmctld checks all names before it reboots any node.
             Self::Reboot { nodes, reason } => {
                 Self::Reboot { nodes: nodes.iter().filter(|name| is_known(name)).collect(), reason }

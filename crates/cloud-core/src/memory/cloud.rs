@@ -293,6 +293,7 @@ fn unanswered(operation: ApiOperation) -> Error {
         | ApiOperation::Shapes
         | ApiOperation::Images
         | ApiOperation::Limits
+        | ApiOperation::Metadata
         | ApiOperation::Configure => ErrorKind::Unavailable,
     };
     Error::new(kind, operation).because("no answer")

@@ -126,6 +126,32 @@ impl Shared<'_> {
 }
 
 impl Executor<'_> {
+    /// Notes that a place has yielded a bad machine, and closes its pool until then, if it is not the first.
+    pub(super) fn note_bad(&mut self, pool: &Pool, until: Option<SystemTime>) {
+        let now = self.tools.now();
+        let note = |all: &mut Cooldowns| {
+            all.note_bad(pool.clone(), now);
+            if let Some(until) = until {
+                let pause = until.duration_since(now).unwrap_or_default();
+                all.close(pool.clone(), Cause::Unhealthy, now, pause);
+            }
+        };
+        note(&mut self.cooldowns);
+        if !cooldowns::change(self.tools.state, note) {
+            self.report.warn("the cool-downs could not be stored");
+        }
+        if until.is_some() {
+            let text = format!("{pool}: {}", Cause::Unhealthy.words());
+            let event = self.tools.event(EventKind::Cooling).because(text);
+            let place = history::Place {
+                shape: Some(pool.shape.to_string()),
+                zone: pool.zone.as_ref().map(ToString::to_string),
+                preemptible: false,
+            };
+            self.tools.note(&event.caused_by(Cause::Unhealthy.code()).in_place(place));
+        }
+    }
+
     /// Keeps nodes out of service until then. The file is written once for all of them, because that waits for a disk.
     pub(super) fn rest(&mut self, rests: &[(NodeName, Cause, SystemTime)]) {
         if rests.is_empty() {
@@ -163,6 +189,8 @@ fn is_own(cause: Cause) -> bool {
         | Cause::Slurm
         | Cause::Budget
         | Cause::MaxNodes
+        | Cause::Unhealthy
+        | Cause::Preempted
         | Cause::Cancelled => false,
     }
 }

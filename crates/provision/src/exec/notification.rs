@@ -3,10 +3,12 @@
 use super::whole_jobs::how_to_release;
 use crate::cause::Cause;
 use crate::failure::Failure;
-use crate::plan::{Reload, held, is_drained_by_us, is_wanted_again, our_reason};
+use crate::plan::{
+    Reload, held, is_drained_by_us, is_for_replacement, is_wanted_again, our_reason,
+};
 use crate::tools::Tools;
 use hostlist::{Hostlist, NodeName};
-use slurmctl::{BatchJob, JobId, Node, NodeAction, NodeAddress, NodeState, Reason};
+use slurmctl::{BatchJob, JobId, Node, NodeAction, NodeAddress, Reason, StateFlag};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What Slurm did about one node.
@@ -58,19 +60,23 @@ pub(super) enum Still {
     On,
     /// On, but it does not respond. A node that responds again may have kept its job.
     Silent,
+    /// Drained until its machine is replaced, and without a job. Nobody else has taken it in hand.
+    Condemned,
     /// Slurm waits for it or has given it up. It has not come up in the meantime.
     Awaited,
 }
 
 impl Still {
     /// How a node in this state is powered down, if it is.
-    fn action(self, state: &NodeState) -> Option<NodeAction> {
+    fn action(self, node: &Node) -> Option<NodeAction> {
+        let state = &node.state;
         let is_on = !state.is_powered_down() && !state.is_powering_down();
         let holds = match self {
             Self::PoweringUp => state.is_powering_up(),
             Self::Unused => return how_to_release(state),
             Self::On => is_on,
             Self::Silent => is_on && !state.is_up(),
+            Self::Condemned => is_on && !state.has_job() && is_for_replacement(node),
             Self::Awaited => is_on && !state.is_up() && (state.is_powering_up() || state.is_down()),
         };
         holds.then_some(NodeAction::PowerDownForce)
@@ -97,6 +103,15 @@ pub(super) enum Notification {
         reason: Reason,
         only_asleep: bool,
     },
+    /// A node takes no new jobs until its machine is replaced, if it is still out of service for the reason seen.
+    Condemn {
+        seen: String,
+        reason: Reason,
+    },
+    /// The reservations of nodes for maintenance are over.
+    ReleaseReservation,
+    /// Nodes are in this place of the topology.
+    Topology(String),
     /// Nodes take jobs again, if the drain is still ours.
     Undrain,
     /// Nodes are back in service, if they are still down and nobody holds them.
@@ -122,9 +137,9 @@ impl Notification {
             Self::Confirm => 1,
             Self::Addresses => 2,
             Self::Release => 3,
-            Self::Drain { .. } | Self::Undrain | Self::ReturnToService => 4,
+            Self::Drain { .. } | Self::Condemn { .. } | Self::Undrain | Self::ReturnToService => 4,
             Self::Reboot(_) | Self::Submit(_) | Self::Reload(_) => 5,
-            Self::Comment(..) => 6,
+            Self::ReleaseReservation | Self::Topology(_) | Self::Comment(..) => 6,
         }
     }
 
@@ -137,6 +152,9 @@ impl Notification {
             | Self::Addresses
             | Self::Release
             | Self::Drain { .. }
+            | Self::Condemn { .. }
+            | Self::ReleaseReservation
+            | Self::Topology(_)
             | Self::Undrain
             | Self::ReturnToService
             | Self::Comment(..) => true,
@@ -148,9 +166,15 @@ impl Notification {
     /// others have changed by then, and a node in service is not returned to it twice.
     pub(super) fn is_divisible(&self) -> bool {
         match self {
-            Self::Return { .. } | Self::Addresses | Self::Drain { .. } | Self::Undrain => true,
+            Self::Return { .. }
+            | Self::Addresses
+            | Self::Drain { .. }
+            | Self::Topology(_)
+            | Self::Undrain => true,
             Self::Confirm
             | Self::Release
+            | Self::Condemn { .. }
+            | Self::ReleaseReservation
             | Self::ReturnToService
             | Self::Reboot(_)
             | Self::Submit(_)
@@ -183,6 +207,19 @@ impl Notification {
             Self::Drain { reason, only_asleep: true } => {
                 return change(tools, &list, NodeAction::Drain, Some(reason), is_asleep).await;
             }
+            Self::Condemn { seen, reason } => {
+                let is_so = |node: &Node| {
+                    let out = node.state.has_drain() || node.state.has(&StateFlag::Fail);
+                    out && node.reason_text() == seen
+                };
+                return change(tools, &list, NodeAction::Drain, Some(reason), is_so).await;
+            }
+            Self::ReleaseReservation => {
+                for node in nodes {
+                    slurm.release_reservation(node).await?;
+                }
+            }
+            Self::Topology(place) => slurm.set_topology(&list, place).await?,
             Self::Undrain => {
                 return change(tools, &list, NodeAction::Undrain, None, is_drained_by_us).await;
             }
@@ -220,7 +257,7 @@ async fn power_down(
     let mut taken = Taken::default();
     let mut actions: BTreeMap<(NodeAction, bool), Hostlist> = BTreeMap::new();
     for node in tools.slurm.nodes(Some(nodes)).await? {
-        let Some(action) = still.action(&node.state) else {
+        let Some(action) = still.action(&node) else {
             if node.state.is_up() || node.state.has_job() {
                 taken.in_use.insert(node.name);
             }
@@ -248,10 +285,10 @@ async fn change(
     nodes: &Hostlist,
     to: NodeAction,
     reason: Option<&Reason>,
-    qualifies: fn(&Node) -> bool,
+    qualifies: impl Fn(&Node) -> bool,
 ) -> slurmctl::Result<Taken> {
     let mut known = tools.slurm.nodes(Some(nodes)).await?;
-    known.retain(qualifies);
+    known.retain(|node| qualifies(node));
     let taken = Taken::of(known.into_iter().map(|node| node.name));
     if !taken.nodes.is_empty() {
         tools.slurm.set_state(&taken.nodes.iter().collect(), to, reason).await?;
@@ -264,7 +301,8 @@ mod tests {
     use super::*;
 
     fn holds(still: Still, state: &str) -> Option<bool> {
-        state.parse().ok().map(|state| still.action(&state).is_some())
+        let node = |state| Node::new(NodeName::new("n1").unwrap(), state);
+        state.parse().ok().map(|state| still.action(&node(state)).is_some())
     }
 
     #[test]

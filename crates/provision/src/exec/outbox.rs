@@ -300,6 +300,9 @@ impl Shared<'_> {
             Notification::Confirm
             | Notification::Addresses
             | Notification::Drain { .. }
+            | Notification::Condemn { .. }
+            | Notification::ReleaseReservation
+            | Notification::Topology(_)
             | Notification::Undrain
             | Notification::ReturnToService
             | Notification::Reboot(_)

@@ -35,6 +35,15 @@ impl Executor<'_> {
                 let only_asleep = self.report.operation == Operation::Reconcile;
                 self.tell(Notification::Drain { reason, only_asleep }, nodes).await;
             }
+            SlurmStep::Condemn { node, seen, reason } => {
+                self.tell(Notification::Condemn { seen, reason }, [node]).await;
+            }
+            SlurmStep::ReleaseReservation { node } => {
+                self.tell(Notification::ReleaseReservation, [node]).await;
+            }
+            SlurmStep::SetTopology { nodes, place } => {
+                self.tell(Notification::Topology(place), nodes).await;
+            }
             SlurmStep::WaitDrained { nodes, reason, deadline } => {
                 self.wait_drained(nodes, &reason, deadline).await;
             }
@@ -57,6 +66,7 @@ impl Executor<'_> {
         match self.report.operation {
             Operation::Finish | Operation::Resize => Still::On,
             Operation::Reconcile if self.has_found(FindingKind::Ghost, node) => Still::Silent,
+            Operation::Reconcile if self.has_found(FindingKind::Unfit, node) => Still::Condemned,
             Operation::Reconcile
             | Operation::Start
             | Operation::Stop
@@ -139,7 +149,7 @@ impl Executor<'_> {
             self.unanswered.extend(nodes.iter().cloned());
         }
         let ends = self.report.operation == Operation::Reconcile
-            && !matches!(notification, Notification::Drain { .. });
+            && !matches!(notification, Notification::Drain { .. } | Notification::Condemn { .. });
         for node in nodes {
             let report = match &result {
                 // Somebody else holds it by now.
@@ -232,5 +242,6 @@ impl Executor<'_> {
 
 /// True if the node was left as it is, because somebody else holds it.
 fn is_left(notification: &Notification, taken: &Taken, node: &NodeName) -> bool {
-    matches!(notification, Notification::Drain { .. }) && taken.verdict(node) != Verdict::Taken
+    matches!(notification, Notification::Drain { .. } | Notification::Condemn { .. })
+        && taken.verdict(node) != Verdict::Taken
 }

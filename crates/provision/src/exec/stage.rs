@@ -263,6 +263,7 @@ impl<'a> Executor<'a> {
                 report.reason = Some(why.to_string());
                 (node, report)
             }
+            ReportStep::NoteBad { pool, until, .. } => return self.note_bad(&pool, until),
             ReportStep::Rest { node, cause, until } => return rests.push((node, cause, until)),
         };
         self.report.note(node, report);

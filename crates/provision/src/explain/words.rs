@@ -61,6 +61,8 @@ fn clause(cause: Cause, pool: &str) -> String {
         Cause::JobIncomplete => "another of its nodes cannot be had",
         Cause::Budget => "what may be spent is spent",
         Cause::MaxNodes => "as many machines run as may",
+        Cause::Unhealthy => "its machines fail their health check",
+        Cause::Preempted => "the cloud takes its machine away",
         Cause::Refused => "its machine must not be touched",
         Cause::Slurm => "slurmctld did not accept what it was told",
         Cause::Cancelled => "the start was stopped before it ended",
@@ -117,6 +119,10 @@ fn remedy(cause: Cause) -> &'static str {
         Cause::MaxNodes => {
             "Wait until other nodes are idle and terminate, or raise `max_nodes` in startnode.yaml."
         }
+        Cause::Unhealthy => {
+            "Look at what the health check says of the machines; other places are used meanwhile, if there are any."
+        }
+        Cause::Preempted => "Wait: Slurm requeues the job.",
         Cause::Refused => "Run `reconcile`: it names the machine and the reason.",
         Cause::Slurm => "Read slurmctld's log, then run `reconcile`.",
         Cause::Cancelled => "Wait: Slurm tries again.",

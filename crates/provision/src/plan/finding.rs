@@ -47,6 +47,12 @@ pub enum FindingKind {
     WrongImage,
     /// A node that we drained, and that nobody of us has in hand any more.
     Drained,
+    /// A node whose machine has failed its health check, or is taken away by the cloud.
+    Unfit,
+    /// A stopped machine that is kept for its node, and should not be as it is.
+    Warm,
+    /// A reservation of ours for the maintenance of a machine that is gone.
+    Reserved,
     /// A node that somebody drained or set down.
     Held,
     /// A node that slurm.conf has and slurmctld has not, or the other way round: slurmctld has not applied the file.
@@ -57,7 +63,7 @@ pub enum FindingKind {
 
 impl FindingKind {
     /// Every kind.
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Orphan,
         Self::Ghost,
         Self::Duplicate,
@@ -70,6 +76,9 @@ impl FindingKind {
         Self::WrongAddress,
         Self::WrongImage,
         Self::Drained,
+        Self::Unfit,
+        Self::Warm,
+        Self::Reserved,
         Self::Held,
         Self::Unapplied,
         Self::Blind,
@@ -97,6 +106,9 @@ impl FindingKind {
             Self::WrongAddress => "wrong_address",
             Self::WrongImage => "wrong_image",
             Self::Drained => "drained",
+            Self::Unfit => "unfit",
+            Self::Warm => "warm",
+            Self::Reserved => "reserved",
             Self::Held => "held",
             Self::Unapplied => "unapplied",
             Self::Blind => "blind",

@@ -41,9 +41,13 @@ pub use hosts::{HostsError, hosts};
 pub use inventory::{Machine, inventory_ini, inventory_json, machines};
 pub use lint::{Violation, lint};
 pub use reasons::our_reason;
-pub(crate) use reasons::{OUR_PREFIX, held, is_drained_by_us, is_misfit, without_our_prefix};
+pub(crate) use reasons::{
+    OUR_PREFIX, held, is_drained_by_us, is_for_replacement, is_misfit, replacement_reason,
+    without_our_prefix,
+};
 pub use rebuild::{ImageWish, RebuildOptions, Target, Vars, rebuild};
 pub(crate) use rebuild::{configured, image_in, not_rebuilt};
+pub(crate) use reconcile::without_reservations;
 pub use reconcile::{Sightings, reconcile};
 pub use refusal::{Refusal, Why};
 pub use resize::{Gaps, GroupSize, Resize, resize};

@@ -52,6 +52,7 @@ impl Step {
             Self::Report(ReportStep::Refuse { .. }) => "refuse",
             Self::Report(ReportStep::GiveUp { .. }) => "give up",
             Self::Report(ReportStep::Nothing { .. }) => "nothing",
+            Self::Report(ReportStep::NoteBad { .. }) => "note bad machine",
             Self::Report(ReportStep::Rest { .. }) => "rest",
         }
     }
@@ -68,6 +69,10 @@ impl Step {
             Self::Report(ReportStep::Nothing { why, .. }) => vec![said("why", why)],
             Self::Report(ReportStep::GiveUp { cause, reason, .. }) => {
                 vec![said("cause", cause), said("reason", reason)]
+            }
+            Self::Report(ReportStep::NoteBad { pool, until, .. }) => {
+                let until = until.iter().map(|until| said("avoided_until", &Utc(*until)));
+                [said("pool", pool)].into_iter().chain(until).collect()
             }
             Self::Report(ReportStep::Rest { cause, until, .. }) => {
                 vec![said("cause", cause), said("until", &Utc(*until))]
@@ -112,7 +117,9 @@ impl SlurmStep {
         match self {
             Self::ReturnToSlurm { .. } => "return to slurm",
             Self::ReturnToService { .. } => "return to service",
-            Self::Drain { .. } => "drain",
+            Self::Drain { .. } | Self::Condemn { .. } => "drain",
+            Self::ReleaseReservation { .. } => "release reservation",
+            Self::SetTopology { .. } => "set topology",
             Self::WaitDrained { .. } => "wait drained",
             Self::Undrain { .. } => "undrain",
             Self::RebootBySlurm { .. } => "reboot by slurm",
@@ -130,7 +137,10 @@ impl SlurmStep {
             Self::ReturnToSlurm { cause, reason, .. } => {
                 vec![said("cause", cause), said("reason", reason)]
             }
-            Self::Drain { reason, .. } | Self::RebootBySlurm { reason, .. } => {
+            Self::SetTopology { place, .. } => vec![said("place", place)],
+            Self::Drain { reason, .. }
+            | Self::Condemn { reason, .. }
+            | Self::RebootBySlurm { reason, .. } => {
                 vec![said("reason", reason)]
             }
             Self::WaitDrained { deadline, .. } => vec![at_most(*deadline)],
@@ -140,6 +150,7 @@ impl SlurmStep {
             Self::SetAddress { address, .. } => vec![said("address", address)],
             Self::Comment { job, text } => vec![said("job", job), said("text", text)],
             Self::ReturnToService { .. }
+            | Self::ReleaseReservation { .. }
             | Self::Undrain { .. }
             | Self::ReportAddresses { .. }
             | Self::Reload(_) => Vec::new(),
@@ -293,8 +304,10 @@ fn lines(steps: &[Step]) -> Vec<Line> {
             alike.push((verb, words, row.nodes.to_vec()));
         }
     }
-    let line = |(verb, details, nodes): (&'static str, Vec<String>, Vec<NodeName>)| {
-        Line { verb, nodes: folded(&nodes), details }
+    let line = |(verb, details, nodes): (&'static str, Vec<String>, Vec<NodeName>)| Line {
+        verb,
+        nodes: folded(&nodes),
+        details,
     };
     alike.into_iter().map(line).collect()
 }

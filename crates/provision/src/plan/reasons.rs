@@ -29,6 +29,30 @@ pub(super) fn unable_reason(why: &str) -> Reason {
     Reason::new(&format!("{UNABLE}{why}"))
 }
 
+/// The prefix of [`replacement_reason`].
+const REPLACE: &str = "elastic: drained for replacement: ";
+
+/// The reason of a drain that lasts until the machine is replaced.
+pub(crate) fn replacement_reason(why: &str) -> Reason {
+    Reason::new(&format!("{REPLACE}{why}"))
+}
+
+/// True if the node is drained until its machine is replaced, by reconcile or by the machine itself.
+pub(crate) fn is_for_replacement(node: &Node) -> bool {
+    is_drained_by_us(node) && node.reason_text().starts_with(REPLACE)
+}
+
+/// Why a health check has taken the node out of service, if one has: `scontrol update state=FAIL`, or a drain whose
+/// reason begins as that of a health check. Any other drain is a human's.
+pub(super) fn failed_check<'n>(node: &'n Node, beginnings: &[String]) -> Option<&'n str> {
+    let reason = node.reason_text();
+    let is_check =
+        |beginning: &String| !beginning.is_empty() && reason.starts_with(beginning.as_str());
+    let fails = node.state.has(&StateFlag::Fail);
+    let drained = node.state.has_drain() && beginnings.iter().any(is_check);
+    (fails || drained).then_some(reason)
+}
+
 /// True if we drained the node because it could not be had.
 pub(super) fn is_full(node: &Node) -> bool {
     is_drained_by_us(node)

@@ -2,7 +2,7 @@
 
 use super::{FileStep, Refusal, Why};
 use crate::cause::Cause;
-use crate::site::Wanted;
+use crate::site::{Pool, Wanted};
 use cloud_core::{ImageId, InstanceId, Reboot};
 use hostlist::NodeName;
 use slurmctl::{BatchJob, JobId, Reason};
@@ -125,6 +125,27 @@ pub enum SlurmStep {
         /// Why.
         reason: Reason,
     },
+    /// Have a node take no new jobs until its machine is replaced, if it is still out of service for this reason.
+    Condemn {
+        /// The node.
+        node: NodeName,
+        /// The reason that a health check has given.
+        seen: String,
+        /// Why.
+        reason: Reason,
+    },
+    /// Delete the reservation of ours for the maintenance of a node.
+    ReleaseReservation {
+        /// The node.
+        node: NodeName,
+    },
+    /// Put nodes into a place of the topology.
+    SetTopology {
+        /// The nodes.
+        nodes: Vec<NodeName>,
+        /// The place, in Slurm's words.
+        place: String,
+    },
     /// Wait until nodes have no jobs left; a failure if they have by the deadline. One whose drain is
     /// lifted meanwhile, as Slurm does when it suspends a node, is drained again.
     WaitDrained {
@@ -201,6 +222,15 @@ pub enum ReportStep {
         /// Why.
         why: Why,
     },
+    /// Remember that a place has yielded a bad machine, and avoid it until then, if it is not the first.
+    NoteBad {
+        /// The node.
+        node: NodeName,
+        /// The place's pool.
+        pool: Pool,
+        /// Until when it is avoided.
+        until: Option<SystemTime>,
+    },
     /// Remember that a node is to stay out of service until then.
     Rest {
         /// The node.
@@ -264,7 +294,8 @@ impl Step {
             | SlurmStep::WaitDrained { nodes, .. }
             | SlurmStep::Undrain { nodes }
             | SlurmStep::RebootBySlurm { nodes, .. }
-            | SlurmStep::ReportAddresses { nodes },
+            | SlurmStep::ReportAddresses { nodes }
+            | SlurmStep::SetTopology { nodes, .. },
         ) = &mut rest
         {
             *nodes = kept;
@@ -344,12 +375,15 @@ impl SlurmStep {
         match self {
             Self::ReturnToSlurm { node, .. }
             | Self::ReturnToService { node }
-            | Self::SetAddress { node, .. } => from_ref(node),
+            | Self::SetAddress { node, .. }
+            | Self::Condemn { node, .. }
+            | Self::ReleaseReservation { node } => from_ref(node),
             Self::Drain { nodes, .. }
             | Self::WaitDrained { nodes, .. }
             | Self::Undrain { nodes }
             | Self::RebootBySlurm { nodes, .. }
-            | Self::ReportAddresses { nodes } => nodes,
+            | Self::ReportAddresses { nodes }
+            | Self::SetTopology { nodes, .. } => nodes,
             Self::Submit { job } => from_ref(&job.node),
             Self::Comment { .. } | Self::Reload(_) => &[],
         }
@@ -362,6 +396,7 @@ impl ReportStep {
             Self::Refuse { node, .. }
             | Self::GiveUp { node, .. }
             | Self::Nothing { node, .. }
+            | Self::NoteBad { node, .. }
             | Self::Rest { node, .. } => node,
         }
     }

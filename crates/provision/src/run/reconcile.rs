@@ -5,7 +5,7 @@ use super::observe::{Observation, SlurmQuery};
 use super::pass::without;
 use super::telemetry::Telemetry;
 use crate::failure::chain;
-use crate::plan::{self, FindingKind, Plan, Sightings, Step};
+use crate::plan::{self, FindingKind, Plan, Sightings, Step, without_reservations};
 use crate::report::Report;
 use crate::state::{Document, change_soon};
 use hostlist::NodeName;
@@ -30,7 +30,10 @@ pub async fn reconcile(run: &Run<'_>) -> Report {
 async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Report, Telemetry) {
     let mut observation = run.observe_with(SlurmQuery::NodesAndPerhapsJobs).await;
     run.find_silent_addresses(&mut observation).await;
+    // Without an answer there are none: the next run asks again.
+    let reserved = run.tools.slurm.reservations().await.unwrap_or_default();
     let (first, seen) = plan::reconcile(&memory.before, observation.world(run));
+    let first = without_reservations(first, &reserved, observation.world(run));
     let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
     let nodes: Vec<NodeName> = nodes.into_iter().collect();
     if first.is_idle() {
@@ -47,7 +50,8 @@ async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Report,
     let mut observation = run.observe_nodes(&mut locked.locks, asked, deadline).await;
     observation.warnings.extend(warnings);
     run.find_silent_addresses(&mut observation).await;
-    let (mut plan, seen) = plan::reconcile(&memory.before, observation.world(run));
+    let (plan, seen) = plan::reconcile(&memory.before, observation.world(run));
+    let mut plan = without_reservations(plan, &reserved, observation.world(run));
     memory.store(run, &seen);
     let ours = |node: &NodeName| locked.locks.contains_key(node);
     let others: Vec<NodeName> =

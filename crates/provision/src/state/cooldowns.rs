@@ -15,6 +15,16 @@ struct Stored {
     pools: Vec<StoredPool>,
     #[serde(default)]
     nodes: Vec<StoredNode>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    bad: Vec<StoredBad>,
+}
+
+/// A pool that yielded a machine that failed its health check, and when.
+#[derive(Serialize, Deserialize)]
+struct StoredBad {
+    shape: String,
+    zone: Option<String>,
+    at: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -75,6 +85,10 @@ pub(crate) fn read(text: Option<&str>) -> Cooldowns {
             all.restore_pool(Pool { shape: ShapeName::new(pool.shape), zone }, entry);
         }
     }
+    for bad in stored.bad {
+        let pool = Pool { shape: ShapeName::new(bad.shape), zone: bad.zone.map(Zone::new) };
+        all.note_bad(pool, time(bad.at));
+    }
     for node in stored.nodes {
         if let (Ok(name), Some(entry)) = (NodeName::new(&node.node), node.entry.cooldown()) {
             all.restore_node(name, entry);
@@ -92,7 +106,12 @@ fn write(all: &Cooldowns) -> String {
     let nodes = all
         .nodes()
         .map(|(node, entry)| StoredNode { node: node.to_string(), entry: Entry::of(entry) });
-    let stored = Stored { pools: pools.collect(), nodes: nodes.collect() };
+    let bad = all.bad().map(|(pool, at)| StoredBad {
+        shape: pool.shape.as_str().to_owned(),
+        zone: pool.zone.as_ref().map(|zone| zone.as_str().to_owned()),
+        at: millis(at),
+    });
+    let stored = Stored { pools: pools.collect(), nodes: nodes.collect(), bad: bad.collect() };
     serde_json::to_string(&stored).unwrap_or_default()
 }
 
@@ -133,6 +152,7 @@ mod tests {
         all.close(pool.clone(), Cause::Quota, time(5), minute);
         all.probe(&pool, time(6), minute);
         all.rest(NodeName::new("n1").unwrap(), Cause::Timeout, time(7), minute);
+        all.note_bad(pool, time(8));
         assert_eq!(read(Some(&write(&all))), all);
     }
 

@@ -65,6 +65,7 @@ impl Scenario {
             "slurm" => self.slurm(&mut words),
             "job" => self.job(&mut words),
             "cooling" | "resting" => self.cooling(&kind, &mut words),
+            "bad" => self.bad(&mut words),
             "seen" => self.seen(&mut words),
             "reboot_vars" | "hostvars" | "wish" => self.target(&kind, &mut words),
             "request" => {
@@ -150,6 +151,8 @@ impl Scenario {
             }
         }
         instance.image = words.value("image").map(ImageId::new);
+        instance.shape = words.value("shape").map(ShapeName::new);
+        instance.zone = words.value("zone").map(Zone::new);
         instance.address = words.value("address").map(|text| text.parse().unwrap());
         let age = words.time("age").unwrap_or(Duration::from_hours(1));
         let ahead = words.time("ahead").map(|ahead| now() + ahead);
@@ -217,6 +220,15 @@ impl Scenario {
         if let Some(ago) = words.time("probed") {
             self.cooldowns.probe(&pool, now() - ago, Duration::MAX);
         }
+    }
+
+    /// `bad SHAPE AGO`, with the zone: the last machine of a pool that failed its health check.
+    fn bad(&mut self, words: &mut Words) {
+        let what = words.next().unwrap();
+        let zone = words.value("zone").map(Zone::new);
+        let ago = words.time("ago").unwrap();
+        let pool = Pool { shape: ShapeName::new(what), zone };
+        self.cooldowns.note_bad(pool, now() - ago);
     }
 
     /// `seen KIND SUBJECT AGO`, or `+TIME` for a clock that was ahead.

@@ -57,7 +57,9 @@ impl World {
         let (batch, places, ids) = match update {
             Update::Addresses { batch, ids } => (&batch[..], true, *ids),
             Update::Ids(items) => (&items[..], false, true),
-            Update::State { .. } | Update::Reboot { .. } => (&[][..], false, false),
+            Update::State { .. } | Update::Reboot { .. } | Update::Topology { .. } => {
+                (&[][..], false, false)
+            }
         };
         let mut unknown = false;
         for item in batch {

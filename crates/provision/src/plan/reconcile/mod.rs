@@ -2,6 +2,7 @@
 
 mod drain_full_pool;
 mod node;
+mod replace;
 mod sightings;
 
 pub use sightings::Sightings;
@@ -14,11 +15,12 @@ use super::{
     bring_up::ids,
 };
 use crate::order::by_number;
+use crate::site::Pool;
 use crate::world::World;
 use cloud_core::Instance;
 use drain_full_pool::Shut;
 use hostlist::NodeName;
-use slurmctl::Reason;
+use slurmctl::{Reason, Reservation};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 
@@ -39,6 +41,9 @@ use std::time::{Duration, SystemTime};
 /// | address in Slurm not the instance's | reported to Slurm, if the node does not answer |
 /// | image not the configured one | reported |
 /// | node that we drained, and have let go of | undrained, if it could run a job or is elastic |
+/// | node whose machine has failed its health check (`state=FAIL`, or a reason as health checks give) | drained, and its place remembered: the second bad machine in a day closes it |
+/// | node that is drained until its machine is replaced | returned to Slurm as soon as no job runs there |
+/// | reservation of ours for the maintenance of a machine that is gone | deleted |
 /// | node that somebody else drained or set down | reported |
 /// | instance in a state that we do not know, as one being rescued | reported, and its node left alone |
 /// | node that Slurm reboots, or is to reboot | left alone: Slurm says itself if it does not come back |
@@ -65,6 +70,8 @@ pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
         full: drain_full_pool::full(world),
         drains: BTreeMap::new(),
         seen: Sightings::default(),
+        bad: BTreeMap::new(),
+        notes: Vec::new(),
         steps: Vec::new(),
         findings: Vec::new(),
     };
@@ -78,8 +85,40 @@ pub fn reconcile(before: &Sightings, world: World<'_>) -> (Plan, Sightings) {
     comparison.drain_full();
     plan.findings = comparison.findings;
     let ends = comparison.steps.iter().any(|step| !step.instances().is_empty());
-    let plan = plan.stage(Stage::new("repair", comparison.steps));
+    let plan = plan
+        .stage(Stage::new("repair", comparison.steps))
+        .stage(Stage::new("remember", comparison.notes));
     (if ends { with_files(plan, world) } else { plan }, comparison.seen)
+}
+
+/// Adds to a plan the end of our reservations for the maintenance of machines that are gone: the next machine of the
+/// node is another.
+#[must_use]
+pub(crate) fn without_reservations(
+    mut plan: Plan,
+    reservations: &[Reservation],
+    world: World<'_>,
+) -> Plan {
+    if blind(world).is_some() {
+        return plan;
+    }
+    let is_gone = |node: &NodeName| {
+        let asleep =
+            |known: &slurmctl::Node| known.state.is_powered_down() && !known.state.is_powering_up();
+        world.node(node).is_none_or(asleep) && world.fleet.standing(node).here.is_empty()
+    };
+    let over: Vec<NodeName> =
+        reservations.iter().map(|it| &it.node).filter(|node| is_gone(node)).cloned().collect();
+    let found = |node: &NodeName| Finding {
+        kind: FindingKind::Reserved,
+        node: Some(node.clone()),
+        instances: Vec::new(),
+        text: "its machine is gone".to_owned(),
+        handling: Handling::Repaired,
+    };
+    plan.findings.extend(over.iter().map(found));
+    let steps = over.into_iter().map(|node| Step::Slurm(SlurmStep::ReleaseReservation { node }));
+    plan.stage(Stage::new("reservations", steps.collect()))
 }
 
 fn blind(world: World<'_>) -> Option<&'static str> {
@@ -98,6 +137,10 @@ struct Comparison<'a> {
     /// Those of them that are to be drained, by the reason.
     drains: BTreeMap<Reason, Vec<NodeName>>,
     seen: Sightings,
+    /// Pools that have yielded bad machines, as this comparison has found.
+    bad: BTreeMap<Pool, SystemTime>,
+    /// What is remembered of them.
+    notes: Vec<Step>,
     steps: Vec<Step>,
     findings: Vec<Finding>,
 }

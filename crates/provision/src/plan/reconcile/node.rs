@@ -47,6 +47,9 @@ impl<'a> Comparison<'a> {
         if known.state.is_reboot_requested() || known.state.is_reboot_issued() {
             return;
         }
+        if def.is_cloud() && self.unfit(known, node, &here) {
+            return;
+        }
         if let Some(reason) = held(known) {
             self.report(Found { kind: FindingKind::Held, node, instances: here, text: reason });
             return;

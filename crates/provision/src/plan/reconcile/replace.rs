@@ -1,0 +1,89 @@
+//! Machines that have failed their health check, or that the cloud takes away: drained, and replaced when no job runs.
+
+use super::{Comparison, Found};
+use crate::cause::Cause;
+use crate::plan::reasons::{failed_check, is_for_replacement, replacement_reason};
+use crate::plan::{FindingKind, Handling, ReportStep, SlurmStep, Step};
+use crate::site::Pool;
+use cloud_core::Instance;
+use hostlist::NodeName;
+use slurmctl::{Node, Reason};
+use std::time::Duration;
+
+/// A place that has yielded two bad machines within this time is avoided.
+const BAD: Duration = Duration::from_hours(24);
+
+impl<'a> Comparison<'a> {
+    /// Drains a node whose machine has failed its check, and lets Slurm replace the machine of one that is drained for
+    /// that; false for any other node.
+    pub(super) fn unfit(
+        &mut self,
+        known: &Node,
+        node: &'a NodeName,
+        here: &[&'a Instance],
+    ) -> bool {
+        if is_for_replacement(known) {
+            self.replace(known, node, here);
+            return true;
+        }
+        let Some(why) = failed_check(known, &self.world.site.policies.health_reasons) else {
+            return false;
+        };
+        let (seen, why) = (why.to_owned(), if why.is_empty() { "failed" } else { why });
+        let reason = replacement_reason(&format!("failed its health check: {why}"));
+        let text = why.to_owned();
+        let found = Found { kind: FindingKind::Unfit, node, instances: here.to_vec(), text };
+        self.repair(found, Step::Slurm(SlurmStep::Condemn { node: node.clone(), seen, reason }));
+        if let [one] = here {
+            self.note_bad(node, one);
+        }
+        true
+    }
+
+    /// Drained until its machine is replaced: as soon as no job runs there, Slurm is told that the machine is off.
+    fn replace(&mut self, known: &Node, node: &'a NodeName, here: &[&'a Instance]) {
+        let state = &known.state;
+        let text = known.reason_text().to_owned();
+        let found = Found { kind: FindingKind::Unfit, node, instances: here.to_vec(), text };
+        if state.is_powering_down() || state.is_power_down_requested() {
+            return;
+        }
+        if state.is_powered_down() && !state.is_powering_up() {
+            // What is left of the machine is found when the node is as any other.
+            let step = Step::Slurm(SlurmStep::Undrain { nodes: vec![node.clone()] });
+            return self.repair(found, step);
+        }
+        if self.world.is_busy(node) {
+            return self.note(found, Handling::Watched);
+        }
+        let (cause, reason) = (Cause::Unhealthy, Reason::new(&found.text));
+        let step = SlurmStep::ReturnToSlurm { node: node.clone(), cause, reason };
+        self.repair(found, Step::Slurm(step));
+    }
+
+    /// Remembers where the bad machine came from; the second such place in a day is avoided for a time.
+    fn note_bad(&mut self, node: &NodeName, instance: &Instance) {
+        let world = self.world;
+        let Some(pool) = self.pool_of(node, instance) else {
+            return;
+        };
+        let earlier = self.bad.get(&pool).copied().or_else(|| world.cooldowns.last_bad(&pool));
+        let again =
+            earlier.is_some_and(|at| world.now.duration_since(at).unwrap_or_default() < BAD);
+        self.bad.insert(pool.clone(), world.now);
+        let until = world.now.checked_add(world.site.policies.cooldown).filter(|_| again);
+        self.notes.push(Step::Report(ReportStep::NoteBad { node: node.clone(), pool, until }));
+    }
+
+    /// The pool of the node's places that the instance is from.
+    fn pool_of(&self, node: &NodeName, instance: &Instance) -> Option<Pool> {
+        let places = self.world.site.places(self.world.conf.get(node)?)?;
+        let is_its = |place: &&crate::site::Place| {
+            let zone = place.zone.is_none() || place.zone == instance.zone;
+            // The cloud shows a flexible shape without its size.
+            let shape = instance.shape.as_ref().map_or("", |shape| shape.as_str());
+            zone && place.shape.as_str().starts_with(shape)
+        };
+        places.iter().find(is_its).or(places.first()).map(crate::site::Place::pool)
+    }
+}
