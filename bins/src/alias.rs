@@ -1,18 +1,18 @@
-//! Other names of the programs, each with the arguments that it stands for.
+//! Aliases of the programs, each with its arguments.
 //!
-//! Slurm before 26.05 passes no arguments of ours to its programs, so `startnode-failed` stands for `startnode --failed`.
-//! Operators' scripts use the names of the tools that these programs replace.
+//! Slurm before 26.05 cannot pass options to its programs, so `startnode-failed` means `startnode --failed`. The other
+//! aliases are the names of the tools that these programs replace.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 /// Another name of a program.
 pub struct Alias {
-    /// The name.
+    /// The name, as a file name.
     pub name: &'static str,
-    /// The program.
+    /// The program that it runs.
     pub program: &'static str,
-    /// The arguments that it puts first.
+    /// Arguments that come before those of the call.
     pub arguments: &'static [&'static str],
 }
 
@@ -28,10 +28,10 @@ pub const ALL: [Alias; 8] = [
     Alias { name: "list_nodes", program: "listnodes", arguments: &[] },
 ];
 
-/// Replaces an alias at the start of a command line by its program and arguments.
+/// Replaces an alias at the start of a command line with its program and arguments.
 ///
-/// The name is the last part of the path: Slurm 24.11 passes the whole path, 22.05 and 26.05 only the last part. A second
-/// argument of slurmctld is a list of features, never StackHPC's `debug`.
+/// Only the last part of the path counts: Slurm 24.11 passes the whole path, 22.05 and 26.05 only the last part. A second
+/// argument from slurmctld is a list of features, never StackHPC's `debug`.
 #[must_use]
 pub fn expand(arguments: impl IntoIterator<Item = OsString>, by_slurmctld: bool) -> Vec<OsString> {
     let mut arguments = arguments.into_iter();
@@ -43,16 +43,16 @@ pub fn expand(arguments: impl IntoIterator<Item = OsString>, by_slurmctld: bool)
         return rest;
     };
     // `slurm-openstack-resume HOSTLIST debug` is a dry run.
-    let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
+    let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
     let dry_run = alias.name == "slurm-openstack-resume"
         && !by_slurmctld
-        && matches!(&rest[..], words @ [_, _] if !words.iter().any(is_option));
+        && matches!(&rest[..], pair @ [_, _] if !pair.iter().any(is_option));
     if dry_run {
         rest.truncate(1);
     }
-    let words = alias.arguments.iter().copied().chain(dry_run.then_some("--dry-run"));
+    let first = alias.arguments.iter().copied().chain(dry_run.then_some("--dry-run"));
     let program = OsString::from(alias.program);
-    std::iter::once(program).chain(words.map(OsString::from)).chain(rest).collect()
+    std::iter::once(program).chain(first.map(OsString::from)).chain(rest).collect()
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where the configuration is looked for.
+/// Default path of the configuration.
 pub const CONFIG: &str = "/etc/citc/startnode.yaml";
 
 const HEADING: &str = "Common options";
 
-/// Options that all programs have. They stand before the host list, as 26.05's PowerAction puts them.
+/// Options that all programs have. They come before the host list, where a `PowerAction` of Slurm 26.05 puts them.
 #[derive(Args, Clone, Debug, Default)]
 pub struct Common {
     /// Configuration file [default: /etc/citc/startnode.yaml].
@@ -32,7 +32,7 @@ pub struct Common {
     #[arg(long, global = true, help_heading = HEADING)]
     pub dry_run: bool,
 
-    /// Print JSON: one value; if something is done, one line for each event, and the report last.
+    /// Print JSON: one value, or one line for each event and then the report.
     #[arg(long, global = true, help_heading = HEADING)]
     pub json: bool,
 
@@ -75,7 +75,7 @@ impl Common {
     }
 }
 
-/// Parses a time within bounds: seconds, or a number with its unit, as in the configuration.
+/// Returns a parser for a duration within bounds: seconds, or a number with its unit, as in the configuration.
 pub fn time(least: Duration, most: Duration) -> impl Fn(&str) -> Result<Duration, String> + Clone {
     move |text| {
         let time = duration(text).ok_or("expected a time such as 90, 90s, 15m or 2h")?;
@@ -91,10 +91,10 @@ pub fn count(text: &str) -> Result<NonZeroUsize, String> {
     text.parse().map_err(|_| "expected a whole number of at least 1".to_owned())
 }
 
-/// Most nodes that one call can be about; Slurm has no more.
+/// Maximum number of nodes in one call, which is also Slurm's own.
 const MOST_NODES: u64 = 1 << 16;
 
-/// Parses a host list of at least one node, and no more than Slurm can have.
+/// Parses a host list of at least one node and at most as many as Slurm can have.
 pub fn nodes(text: &str) -> Result<Hostlist, String> {
     let list = Parser::new().max_hosts(MOST_NODES).parse(text);
     let list = list.map_err(|error| match error.kind() {

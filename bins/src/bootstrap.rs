@@ -1,4 +1,4 @@
-//! What every program begins with, however bad its configuration is.
+//! Start of every program, which works even with a broken configuration.
 
 use crate::args::{CONFIG, Common};
 use crate::config::{Paths, Settings};
@@ -17,42 +17,42 @@ use std::sync::Arc;
 const LOG: &str = "/var/log/slurm/elastic.log";
 const STATE: &str = "/var/lib/slurm-elastic";
 
-/// What every program begins with: where to write, and the configuration, if it can be read.
+/// Log, output and configuration of a program; the configuration may be unreadable.
 #[derive(Debug)]
 pub struct Bootstrap {
     /// The name of the program.
     pub program: &'static str,
     /// The options that all programs have.
     pub common: Common,
-    /// What is known from outside; home is that of the user that slurmctld runs as.
+    /// The environment; its home directory is that of the user that slurmctld runs as.
     pub environment: Environment,
-    /// Where to write for people.
+    /// Standard output and standard error.
     pub output: Output,
-    /// Where to write for later.
+    /// The log.
     pub log: Arc<Log>,
-    /// Where the log is.
+    /// Path of the log.
     pub log_path: PathBuf,
-    /// What `startnode.yaml` says, or why it cannot be read.
+    /// The content of `startnode.yaml`, or why it cannot be read.
     pub settings: Result<Settings, Diagnostic>,
-    /// Where Slurm is, also if the rest of the configuration cannot be read.
+    /// Paths of Slurm, known even if the rest of the configuration cannot be read.
     pub paths: Paths,
-    /// What is questionable about the configuration or the log.
+    /// Warnings about the configuration or the log.
     warnings: Vec<String>,
 }
 
-/// A state that was opened.
+/// An open state directory, or memory in its place.
 #[derive(Debug)]
 pub struct OpenedState {
     /// Locks, cool-downs, events.
     pub state: Box<dyn State>,
-    /// Where they are.
+    /// Path of the state directory.
     pub path: PathBuf,
-    /// Why the state directory cannot be used, if it cannot: what this run remembers ends with it.
+    /// Why the state directory cannot be used; the state of this run is then lost when it ends.
     pub lost: Option<String>,
 }
 
 impl Bootstrap {
-    /// Reads the configuration and opens the log; what is wrong with either ends nothing yet.
+    /// Reads the configuration and opens the log. Errors are kept for later.
     #[must_use]
     pub fn open(program: &'static str, common: &Common) -> Self {
         let environment = Environment::read();
@@ -61,7 +61,7 @@ impl Bootstrap {
         let output = if common.json { output.without_progress() } else { output };
         let path = common.config.as_deref().unwrap_or(Path::new(CONFIG));
         let text = std::fs::read_to_string(path);
-        let paths = text.as_ref().map(|text| legible_paths(text)).unwrap_or_default();
+        let paths = text.as_ref().map(|text| salvage_paths(text)).unwrap_or_default();
         let (settings, mut warnings) = match read(path, text) {
             Ok((settings, warnings)) => (Ok(settings), warnings),
             Err(diagnostic) => (Err(diagnostic), Vec::new()),
@@ -72,13 +72,13 @@ impl Bootstrap {
         let configured = settings.as_ref().ok().and_then(|it| it.elastic.log.as_deref());
         let log_path = common.log.clone().or_else(|| configured.map(|it| environment.expand(it)));
         let log_path = log_path.unwrap_or_else(|| PathBuf::from(LOG));
-        let (log, unlogged) = open_log(program, common, &log_path);
-        warnings.extend(unlogged);
+        let (log, log_warning) = open_log(program, common, &log_path);
+        warnings.extend(log_warning);
         let (log, common) = (Arc::new(log), common.clone());
         Self { program, common, environment, output, log, log_path, settings, paths, warnings }
     }
 
-    /// What `startnode.yaml` says. What is questionable about it is reported first: what fails later may do so for that.
+    /// Returns the settings. Warnings are printed first, because they may explain a later failure.
     pub fn settings(&self) -> Result<Settings, Diagnostic> {
         let settings = self.settings.clone()?;
         self.warnings.iter().for_each(|warning| self.warn(warning));
@@ -91,18 +91,18 @@ impl Bootstrap {
         self.log.write(Entry { level: Level::Warning, node: None, message });
     }
 
-    /// Prints and logs what happened where there is no context.
+    /// Prints and logs a message before there is a context.
     pub fn note(&self, level: Level, message: &str) {
         self.output.complain(message);
         self.log.write(Entry { level, node: None, message });
     }
 
-    /// Prints and logs why the program cannot start its work: slurmctld shows nobody what its programs print. Gives the exit
-    /// code.
+    /// Prints and logs why the program cannot start its work, and returns the exit code. The log is needed because
+    /// slurmctld discards what its programs print.
     #[must_use]
     pub fn fail(&self, diagnostic: &Diagnostic) -> u8 {
         if self.settings.is_err() && self.common.log.is_some() {
-            // Without settings nobody has printed that the log of this call cannot be written.
+            // `settings` has not printed that the log cannot be written.
             self.warnings.iter().for_each(|warning| self.warn(warning));
         }
         self.output.complain(diagnostic);
@@ -112,7 +112,7 @@ impl Bootstrap {
         if diagnostic.is_transient() { SOME_FAILED } else { USAGE_ERROR }
     }
 
-    /// Where the state directory is.
+    /// Path of the state directory, whether it exists or not.
     #[must_use]
     pub fn state_path(&self, settings: Option<&Settings>) -> PathBuf {
         let configured = settings.and_then(|settings| settings.elastic.state_dir.as_deref());
@@ -121,12 +121,12 @@ impl Bootstrap {
         path.unwrap_or_else(|| PathBuf::from(STATE))
     }
 
-    /// Opens the state directory. One that cannot be used stops nothing, because what is in it may be lost; one that is missing
-    /// is made for slurmctld's user.
+    /// Opens the state directory, and creates a missing one for slurmctld's user. If it cannot be used, the program
+    /// continues with a state in memory, because its content may be lost at any time.
     #[must_use]
     pub fn state(&self, settings: &Settings, slurm: &Config) -> OpenedState {
         let path = self.state_path(Some(settings));
-        // What is not there yet has nothing to be read, and a dry run makes nothing.
+        // A dry run creates no directory, and a missing one has no content.
         if self.common.dry_run && !path.join("nodes").is_dir() {
             return OpenedState { state: Box::new(MemoryState::new()), path, lost: None };
         }
@@ -161,8 +161,8 @@ fn read(path: &Path, text: std::io::Result<String>) -> Result<(Settings, Vec<Str
     Ok((loaded.settings, loaded.warnings.iter().map(|warning| chain(warning)).collect()))
 }
 
-/// Where Slurm is, as far as a configuration says so that cannot be read as a whole.
-fn legible_paths(text: &str) -> Paths {
+/// Paths of Slurm in a configuration that is not valid YAML or has other errors.
+fn salvage_paths(text: &str) -> Paths {
     let value = |key: &str| {
         let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
         let comment = value.find(" #").or_else(|| value.find("\t#"));
@@ -173,7 +173,7 @@ fn legible_paths(text: &str) -> Paths {
     Paths { slurm_conf: value("slurm_conf"), slurm_bin: value("slurm_bin"), ..Paths::default() }
 }
 
-/// A log that cannot be opened stops nothing; a dry run makes none.
+/// Opens the log, or returns a warning and a log that drops every line. A dry run creates no log.
 fn open_log(program: &str, common: &Common, path: &Path) -> (Log, Option<String>) {
     if common.dry_run && !path.exists() && path != Path::new("-") {
         return (Log::nowhere(program), None);
@@ -181,8 +181,8 @@ fn open_log(program: &str, common: &Common, path: &Path) -> (Log, Option<String>
     match Log::open(path, common.log_format, program) {
         Ok(log) => (log.verbose(common.volume() == Volume::Verbose), None),
         Err(error) => {
-            let unlogged = format!("no log: cannot open {}: {error}", path.display());
-            (Log::nowhere(program), Some(unlogged))
+            let log_warning = format!("no log: cannot open {}: {error}", path.display());
+            (Log::nowhere(program), Some(log_warning))
         }
     }
 }

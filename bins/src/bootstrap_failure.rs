@@ -1,4 +1,4 @@
-//! What becomes of nodes that Slurm waits for when a program cannot start its work.
+//! Returns nodes to Slurm, or gives them a reason, when a program cannot start its work.
 
 use crate::bootstrap::Bootstrap;
 use crate::diagnostic::Diagnostic;
@@ -9,18 +9,18 @@ use provision::UnstartedNodes;
 use provision::plan;
 use tokio::time::Instant;
 
-/// Returns nodes to Slurm whose start could not begin: their jobs need not wait for ResumeTimeout.
+/// Returns nodes to Slurm whose start could not begin, so that their jobs do not wait for ResumeTimeout.
 pub async fn return_nodes(
     bootstrap: &Bootstrap,
     nodes: &Hostlist,
     why: &Diagnostic,
     begun: Instant,
 ) {
-    // No node has such a name, and Slurm is not asked for it.
+    // Slurm has no node with an invalid name.
     if nodes.node_names().is_err() {
         return;
     }
-    match returned(bootstrap, nodes, why, begun).await {
+    match try_return(bootstrap, nodes, why, begun).await {
         Ok(nodes) if nodes.is_empty() => {}
         Ok(nodes) => bootstrap.note(Level::Info, &format!("returned to Slurm: {nodes}")),
         Err(why) => {
@@ -30,7 +30,7 @@ pub async fn return_nodes(
     }
 }
 
-async fn returned(
+async fn try_return(
     bootstrap: &Bootstrap,
     nodes: &Hostlist,
     why: &Diagnostic,
@@ -43,7 +43,7 @@ async fn returned(
         slurm: &slurm.controller,
         state: state.as_deref(),
         nodes,
-        // By our mark reconcile knows that no administrator has said so, and returns the node to service.
+        // The mark in the reason tells reconcile that no administrator set it, so that it returns the node to service.
         reason: plan::our_reason(&reason(bootstrap, why)),
         begun,
     };
@@ -51,16 +51,16 @@ async fn returned(
     unstarted.return_to_slurm(deadline).await.map_err(Diagnostic::from)
 }
 
-/// Tells Slurm why nodes are not rebuilt: neither they nor their jobs need wait for ResumeTimeout.
+/// Sets the reason in Slurm why nodes are not rebuilt, so that neither they nor their jobs wait for ResumeTimeout.
 pub async fn report_not_rebuilt(bootstrap: &Bootstrap, names: &[NodeName], why: &Diagnostic) {
-    let untold = match slurm(bootstrap).await {
+    let unreported = match slurm(bootstrap).await {
         Ok(Slurm { controller, config, .. }) => {
             let reason = reason(bootstrap, why);
             provision::report_not_rebuilt(&controller, &config, names, &reason).await
         }
-        Err(why) => vec![format!("Slurm could not be told why nodes are not rebuilt: {why}")],
+        Err(why) => vec![format!("cannot report to Slurm why nodes are not rebuilt: {why}")],
     };
-    for text in &untold {
+    for text in &unreported {
         bootstrap.note(Level::Error, text);
     }
 }
@@ -70,6 +70,6 @@ async fn slurm(bootstrap: &Bootstrap) -> Result<Slurm, Diagnostic> {
 }
 
 fn reason(bootstrap: &Bootstrap, why: &Diagnostic) -> String {
-    let before = if bootstrap.settings.is_err() { "configuration: " } else { "" };
-    format!("{before}{}", why.messages().first().map_or("", String::as_str))
+    let prefix = if bootstrap.settings.is_err() { "configuration: " } else { "" };
+    format!("{prefix}{}", why.messages().first().map_or("", String::as_str))
 }

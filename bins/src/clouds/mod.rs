@@ -1,4 +1,4 @@
-//! The registry of clouds: the one place of the programs that names them.
+//! The registry of clouds, the only place in the programs that names them.
 //!
 //! A new cloud is a crate, a file here with its keys of `startnode.yaml`, and a line in `CLOUDS`.
 
@@ -18,7 +18,7 @@ use slurmconf::{MemoryPolicy, Shapes};
 use std::fmt;
 use std::sync::Arc;
 
-/// Every cloud; the first is that of a file without `csp`.
+/// All clouds. The first is the default for a file without `csp`.
 const CLOUDS: &[Entry] = &[oracle::ENTRY, openstack::ENTRY];
 
 /// A cloud that the configuration can name.
@@ -27,7 +27,7 @@ pub(crate) struct Entry {
     csp: &'static str,
     /// Reads the keys that only this cloud knows.
     read: fn(&mut Reader<'_>) -> Arc<dyn CloudConfig>,
-    /// Knows them, whatever their values are.
+    /// Marks these keys as known without reading their values.
     know: fn(&mut Reader<'_>),
 }
 
@@ -44,13 +44,13 @@ impl<'de> Deserialize<'de> for Csp {
     }
 }
 
-/// Reads the keys of the cloud that is named, or of the first.
+/// Reads the keys of the named cloud, or of the first if none is named.
 pub(crate) fn read(named: Option<Csp>, reader: &mut Reader<'_>) -> Arc<dyn CloudConfig> {
     let (first, others) = CLOUDS.split_first().unwrap_or((&oracle::ENTRY, &[]));
     let Csp(cloud) = named.unwrap_or(Csp(first));
     let config = (cloud.read)(reader);
     if named.is_none() && reader.has("csp") {
-        // Of a cloud that is misspelt, any key may be.
+        // With a misspelt cloud, the keys of any cloud may be meant.
         for other in others {
             (other.know)(reader);
         }
@@ -58,62 +58,62 @@ pub(crate) fn read(named: Option<Csp>, reader: &mut Reader<'_>) -> Arc<dyn Cloud
     config
 }
 
-/// What a connection is for.
+/// Input for connecting to a cloud.
 #[derive(Clone, Copy)]
 pub struct Wanted<'a> {
-    /// What `startnode.yaml` says besides.
+    /// The settings of all clouds.
     pub settings: &'a Settings,
-    /// What is known from outside.
+    /// The environment.
     pub environment: &'a Environment,
-    /// What is to be done.
+    /// What the connection is used for.
     pub purpose: Purpose,
-    /// The nodes; what they want of the cloud is looked for in a check.
+    /// The nodes, whose cloud resources `finish --check` looks up.
     pub slurm: &'a slurmconf::Config,
 }
 
-/// A cloud's own keys of `startnode.yaml`, and what follows from them.
+/// The keys of `startnode.yaml` for one cloud, and what they determine.
 #[async_trait(?Send)]
 pub trait CloudConfig: fmt::Debug + Send + Sync {
-    /// What the cloud says about itself; nothing is asked.
+    /// Describes the cloud, without a request.
     fn describe(&self) -> Description;
 
     /// Connects to the cloud.
     async fn connect(&self, wanted: Wanted<'_>) -> Result<Connected, Diagnostic>;
 
-    /// Sets what these keys say about places and launches.
+    /// Sets the zones and launch options of the site.
     fn complete(&self, site: &mut Site);
 
-    /// True if a launch takes lines for `authorized_keys`, which are read from a file.
+    /// True if a launch takes public keys for `authorized_keys`, which are read from a file.
     fn takes_ssh_keys(&self) -> bool {
         false
     }
 
-    /// True if the cloud keeps key pairs, which nodes name by the feature `keypair`.
+    /// True if the cloud stores key pairs, which nodes select with the feature `keypair`.
     fn keeps_key_pairs(&self) -> bool {
         false
     }
 
-    /// True if machines with graphics cards have images of their own, told by their names.
+    /// True if machines with GPUs have separate images, recognised by name.
     fn has_gpu_images(&self) -> bool {
         false
     }
 
-    /// True if machines are in the DNS of their network by their names.
+    /// True if the DNS of the network resolves the names of machines.
     fn is_in_dns(&self) -> bool {
         false
     }
 
-    /// How many tags a machine can have besides those that these keys give it.
+    /// Number of tags a machine can have in addition to those that these keys set.
     fn free_tags(&self) -> usize {
         usize::MAX
     }
 
-    /// The shapes that are known without asking the cloud, if it has such.
+    /// Built-in shapes, for a cloud whose shapes need no request.
     fn built_in_shapes(&self) -> Option<Shapes> {
         None
     }
 
-    /// How to write a shape of this name, if that is what is wrong with it.
+    /// Help for an unknown shape whose name has a wrong form.
     fn shape_help(&self, unknown: &str) -> Option<&'static str> {
         let _ = unknown;
         None
@@ -122,8 +122,8 @@ pub trait CloudConfig: fmt::Debug + Send + Sync {
     /// How Cluster in the Cloud computes `RealMemory` on this cloud.
     fn citc_memory(&self) -> MemoryPolicy;
 
-    /// The variables of the cloud's own tools that nothing in the configuration goes before, and where to write down what
-    /// they say, because slurmctld's programs do not get them.
+    /// Environment variables that the configuration does not override, and where to set their values instead: slurmctld
+    /// passes its programs no variables.
     fn variables(&self, settings: &Settings) -> (Vec<&'static str>, String);
 }
 

@@ -1,4 +1,4 @@
-//! OpenStack: its keys of `startnode.yaml`, and how it is connected.
+//! OpenStack: its keys of `startnode.yaml`, and the connection.
 
 use super::{CloudConfig, Entry, Wanted};
 use crate::config::{Settings, between, texts};
@@ -25,39 +25,39 @@ pub(super) const ENTRY: Entry = Entry {
     know: |reader| reader.know::<OpenStack>(),
 };
 
-/// An OpenStack.
+/// The keys of `startnode.yaml` for OpenStack.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub(super) struct OpenStack {
     /// The entry of `clouds.yaml`.
     cloud: Option<String>,
-    /// The networks of the machines, by name or id; the first gives the address that Slurm is told.
+    /// The networks of the machines, by name or id. Slurm gets the address in the first.
     #[serde(deserialize_with = "texts")]
     networks: Vec<String>,
-    /// The network whose address Slurm is told, if not the first.
+    /// The network whose address Slurm gets, if not the first.
     network_name: Option<String>,
     /// Security groups, by name or id.
     #[serde(deserialize_with = "texts")]
     security_groups: Vec<String>,
-    /// The key pair's name.
+    /// The name of the key pair.
     keypair: Option<String>,
-    /// Where the machines are to be.
+    /// The availability zone of the machines.
     availability_zone: Option<String>,
-    /// With a size, machines boot from a volume of it.
+    /// Size of the volume to boot from; without it, machines boot from a local disk.
     #[serde(deserialize_with = "between::<_, 1, 65_536>")]
     boot_volume_gb: Option<u32>,
-    /// True to give machines their user data on a disk.
+    /// True to pass user data on a config drive.
     config_drive: bool,
-    /// The server group that machines belong to.
+    /// The server group of the machines.
     server_group: Option<String>,
-    // CitC names its two networks, and its security group, one by one.
+    // CitC has a key for each of its two networks, and one for its security group.
     network_id: Option<String>,
     ceph_network: Option<String>,
     security_group: Option<String>,
 }
 
 impl OpenStack {
-    /// With what CitC names one by one in the lists.
+    /// Moves CitC's single keys into the lists.
     fn merged(mut self) -> Self {
         self.networks.extend(self.network_id.take());
         self.networks.extend(self.ceph_network.take());
@@ -80,7 +80,7 @@ impl CloudConfig for OpenStack {
         site.zones = self.availability_zone.iter().map(Zone::new).collect();
     }
 
-    /// Nova takes the name and no keys, and knows itself which there are.
+    /// Nova takes the name of a key pair, which it checks itself.
     fn keeps_key_pairs(&self) -> bool {
         true
     }
@@ -106,7 +106,7 @@ async fn connect(openstack: &OpenStack, wanted: Wanted<'_>) -> Result<Connected,
     let sources = Sources::of_system(environment.home.clone(), variables);
     let mut search = Search::usual(&sources);
     search.cloud.clone_from(&openstack.cloud);
-    // What lies in an operator's current directory would be his alone: slurmctld's programs are called elsewhere.
+    // A file in an operator's current directory is not found by slurmctld's programs, which run elsewhere.
     search.directories.retain(|directory| directory.is_absolute());
     let config = Config::load(&sources, &search).map_err(|error| unusable(error, settings))?;
     let mut options = cloud_openstack::ConnectSettings::default();
@@ -119,9 +119,9 @@ async fn connect(openstack: &OpenStack, wanted: Wanted<'_>) -> Result<Connected,
     let cloud = cloud.map_err(unreachable)?;
     let mut warnings = cloud.warnings().to_vec();
     if settings.endpoint.is_some() {
-        warnings.push("endpoint is for OCI; on OpenStack, clouds.yaml says where".to_owned());
+        warnings.push("endpoint is for OCI; on OpenStack, clouds.yaml sets the address".to_owned());
     }
-    // A launch says itself what it misses.
+    // A launch reports missing resources itself.
     let mut named = Vec::new();
     if purpose == Purpose::Check {
         let networks = features(slurm, "network").map(InstanceResource::Network);
@@ -132,7 +132,7 @@ async fn connect(openstack: &OpenStack, wanted: Wanted<'_>) -> Result<Connected,
     Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings, unreachable: None })
 }
 
-/// What launches name; what the features of nodes name is told to be there.
+/// Checks the resources that the configuration and the features of nodes name. An error says where the name is set.
 async fn resources(
     cloud: &cloud_openstack::OpenStack,
     file: &str,
@@ -140,7 +140,7 @@ async fn resources(
 ) -> Vec<Result<String, Diagnostic>> {
     let mentions = cloud.check_launch_resources(own).await;
     let all = mentions.len().saturating_sub(own.len());
-    let told = |(index, it): (usize, LaunchResource)| match &it.found {
+    let describe = |(index, it): (usize, LaunchResource)| match &it.found {
         Ok(()) => Ok(it.to_string()),
         Err(error) if error.kind() == ErrorKind::Invalid => {
             let place = if index < all { file } else { "the features of nodes in slurm.conf" };
@@ -148,19 +148,19 @@ async fn resources(
         }
         Err(error) => Err(Diagnostic::from_cloud(error)),
     };
-    mentions.into_iter().enumerate().map(told).collect()
+    mentions.into_iter().enumerate().map(describe).collect()
 }
 
-/// What is wrong with clouds.yaml; slurmctld passes its programs no variables.
+/// Explains an error in clouds.yaml. It suggests a key, because slurmctld passes its programs no variables.
 fn unusable(error: ConfigError, settings: &Settings) -> Diagnostic {
     if error.is_unspecified() {
         let file = &settings.file;
-        return Diagnostic::new(format!("{}, or say which with cloud in {file}", chain(&error)));
+        return Diagnostic::new(format!("{}, or set cloud in {file}", chain(&error)));
     }
     Diagnostic::from(error)
 }
 
-/// A cloud that does not answer is no wrong configuration.
+/// Marks an error as transient if the cloud did not answer.
 fn unreachable(error: ConfigError) -> Diagnostic {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<cloud_core::Error>());
     let passes = cause.is_some_and(|cause| Diagnostic::from_cloud(cause).is_transient());

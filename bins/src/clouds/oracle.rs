@@ -1,4 +1,4 @@
-//! Oracle's cloud: its keys of `startnode.yaml`, and how it is connected.
+//! Oracle Cloud Infrastructure: its keys of `startnode.yaml`, and the connection.
 
 use super::{CloudConfig, Entry, Wanted};
 use crate::config::{Settings, between, texts};
@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// What Cluster in the Cloud called it before it had tags.
+/// Display name of the subnet in Cluster in the Cloud 2 to 4, which set no tags.
 const SUBNET: &str = "Subnet";
 
-/// How many free-form tags a machine can have.
+/// Maximum number of free-form tags of a machine.
 const MOST_TAGS: usize = 10;
 
 pub(super) const ENTRY: Entry = Entry {
@@ -31,57 +31,57 @@ pub(super) const ENTRY: Entry = Entry {
     know: |reader| reader.know::<Oracle>(),
 };
 
-/// Oracle's cloud.
+/// The keys of `startnode.yaml` for OCI.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub(super) struct Oracle {
-    /// The region, if other than that of the credentials.
+    /// The region, if not that of the credentials.
     region: Option<String>,
-    /// The domain of the realm, for a region that we do not know.
+    /// The domain of the realm, for a region that is not built in.
     realm: Option<String>,
-    /// Where the machines are made.
+    /// The compartment of the machines.
     compartment_id: String,
-    /// Where to look for the subnet, if it is not named.
+    /// The network to search for the subnet, if `subnet_id` is not set.
     vcn_id: Option<String>,
     /// The subnet of the machines.
     subnet_id: Option<String>,
-    /// What the names of availability domains begin with; the domain's number follows.
+    /// Prefix of the names of availability domains; the number follows.
     ad_root: Option<String>,
-    /// How we prove who we are.
+    /// How requests are authenticated.
     auth: Auth,
     /// The profile of `~/.oci/config`.
     profile: Option<String>,
-    /// Another file than `~/.oci/config`.
+    /// Path to use instead of `~/.oci/config`.
     config_file: Option<String>,
-    /// Machines that may be taken away at any time, at a lower price.
+    /// True for preemptible machines.
     preemptible: bool,
-    /// The cluster network that bare metal machines belong to.
+    /// The cluster network of bare metal machines.
     compute_cluster_id: Option<String>,
-    /// The boot disk's size.
+    /// Size of the boot volume.
     #[serde(deserialize_with = "between::<_, 1, 65_536>")]
     boot_volume_gb: Option<u32>,
-    /// Whether machines are called by their names in the subnet's DNS.
+    /// True to register the names of machines in the DNS of the subnet.
     #[serde(default = "yes")]
     hostname_label: bool,
-    /// Whether machines may read their user data the old way, which any of their processes can be led to.
+    /// True to allow version 1 of the metadata service, which is open to server-side request forgery.
     legacy_imds: bool,
     /// The network security groups of machines.
     #[serde(deserialize_with = "texts")]
     nsg_ids: Vec<String>,
-    /// Tags of machines besides ours.
+    /// Further free-form tags of machines.
     freeform_tags: BTreeMap<String, String>,
-    /// Tags of machines in name spaces of the tenancy.
+    /// Defined tags of machines, by tag namespace.
     defined_tags: BTreeMap<String, BTreeMap<String, String>>,
 }
 
-/// How we prove who we are.
+/// How requests are authenticated.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum Auth {
-    /// By `~/.oci/config`.
+    /// With an API key or a session from `~/.oci/config`.
     #[default]
     ConfigFile,
-    /// As the machine we run on.
+    /// As an instance principal.
     InstancePrincipal,
 }
 
@@ -110,7 +110,7 @@ impl CloudConfig for Oracle {
         true
     }
 
-    /// CitC 5 has one image for shapes with graphics cards and one for the others.
+    /// CitC 5 has one image for GPU shapes and one for the others.
     fn has_gpu_images(&self) -> bool {
         true
     }
@@ -138,7 +138,7 @@ impl CloudConfig for Oracle {
     }
 
     fn variables(&self, settings: &Settings) -> (Vec<&'static str>, String) {
-        let unless = |told: bool, name| (!told).then_some(name);
+        let unless = |is_set: bool, name| (!is_set).then_some(name);
         let machine = self.auth == Auth::InstancePrincipal;
         let files = [
             unless(machine || self.config_file.is_some(), "OCI_CLI_CONFIG_FILE"),
@@ -175,7 +175,7 @@ async fn connect(oracle: &Oracle, wanted: Wanted<'_>) -> Result<Connected, Diagn
     let subnet = match (purpose, &oracle.subnet_id) {
         (Purpose::Launch, None) => Some(subnet(oracle, settings, &cloud).await?),
         (Purpose::Check, None) => {
-            let found = unless_silent(subnet(oracle, settings, &cloud).await)?;
+            let found = fail_if_transient(subnet(oracle, settings, &cloud).await)?;
             named.push(found.clone().map(|id| format!("subnet {id}")));
             found.ok()
         }
@@ -188,21 +188,21 @@ async fn connect(oracle: &Oracle, wanted: Wanted<'_>) -> Result<Connected, Diagn
     };
     if purpose == Purpose::Check {
         for found in subnets(oracle, slurm, &cloud).await {
-            named.push(unless_silent(found)?);
+            named.push(fail_if_transient(found)?);
         }
     }
     Ok(Connected { cloud: Box::new(cloud), subnet, named, warnings, unreachable: None })
 }
 
-/// What was found, unless nobody has answered: all other questions would have to wait as long.
-fn unless_silent<T>(found: Result<T, Diagnostic>) -> Result<Result<T, Diagnostic>, Diagnostic> {
+/// Ends the check if the cloud did not answer: every other request would wait as long.
+fn fail_if_transient<T>(found: Result<T, Diagnostic>) -> Result<Result<T, Diagnostic>, Diagnostic> {
     match found {
         Err(diagnostic) if diagnostic.is_transient() => Err(diagnostic),
         found => Ok(found),
     }
 }
 
-/// Who we are, by the files and variables that Oracle's own tools read.
+/// Reads the credentials from the files and variables of Oracle's own tools.
 fn credentials(
     oracle: &Oracle,
     settings: &Settings,
@@ -214,7 +214,7 @@ fn credentials(
         file: oracle.config_file.as_deref().map(|file| environment.expand(file)),
         profile: oracle.profile.clone(),
         mode: match oracle.auth {
-            // The file says whether it is a key or a session.
+            // The file determines whether it is a key or a session.
             Auth::ConfigFile => None,
             Auth::InstancePrincipal => Some(Mode::InstancePrincipal),
         },
@@ -226,7 +226,7 @@ fn credentials(
     Config::load(&sources, &overrides, SystemTime::now()).map_err(|error| unusable(error, settings))
 }
 
-/// What is wrong with the credentials; slurmctld passes its programs no variables.
+/// Explains an error in the credentials. It suggests a key, because slurmctld passes its programs no variables.
 fn unusable(error: ConfigError, settings: &Settings) -> Diagnostic {
     if error.is_unspecified() {
         let file = &settings.file;
@@ -235,7 +235,7 @@ fn unusable(error: ConfigError, settings: &Settings) -> Diagnostic {
     Diagnostic::from(error)
 }
 
-/// Where and how machines are launched.
+/// Launch options from the configuration.
 fn site(oracle: &Oracle) -> LaunchOptions {
     let mut site = LaunchOptions::new(&oracle.compartment_id);
     site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
@@ -258,16 +258,16 @@ fn site(oracle: &Oracle) -> LaunchOptions {
     site
 }
 
-/// All that launches say and `provision` does not know.
+/// Launch options that `provision` does not know, as one text to compare.
 fn beside(oracle: &Oracle) -> String {
     let site = site(oracle);
-    // What we serialise has string keys only, so this does not fail.
+    // All keys are strings, so this does not fail.
     let template = serde_json::to_string(site.template.expose()).unwrap_or_default();
     let LaunchOptions { compartment, hostname, compute_cluster, .. } = site;
     format!("{compartment} {hostname} {compute_cluster:?} {template}")
 }
 
-/// The subnets that are named by id, or why there is none.
+/// Checks the subnets that the configuration and the features of nodes name.
 async fn subnets(
     oracle: &Oracle,
     slurm: &slurmconf::Config,
@@ -290,15 +290,15 @@ async fn subnets(
             return Ok(format!("subnet {id}"));
         }
         Err(Diagnostic::new(format!(
-            "the compartment of the machines has no subnet {id}; change {place}, unless the network has a compartment of \
-             its own, which is not looked at"
+            "the compartment of the machines has no subnet {id}; change {place}, unless the network is in another compartment, \
+             which is not checked"
         )))
     };
     wanted.into_iter().map(found).collect()
 }
 
-/// The subnet of the machines, where the configuration names only the network: the one with the cluster's tag, or without a
-/// cluster id the one that Cluster in the Cloud called so.
+/// Finds the subnet of the machines in the configured network: by the cluster's tag or, without a cluster id, by Cluster in
+/// the Cloud's display name.
 async fn subnet(oracle: &Oracle, settings: &Settings, cloud: &Oci) -> Result<SubnetId, Diagnostic> {
     let Some(vcn) = &oracle.vcn_id else {
         return Err(Diagnostic::new(
@@ -316,13 +316,13 @@ async fn subnet(oracle: &Oracle, settings: &Settings, cloud: &Oci) -> Result<Sub
                 format!("{vcn} has no subnet with this cluster's tag, cluster={id}; set subnet_id")
             }
             None => format!(
-                "{vcn} has no subnet called {SUBNET}, and without cluster_id none is told by a tag; set subnet_id"
+                "{vcn} has no subnet called {SUBNET}, and without cluster_id none can be found by tag; set subnet_id"
             ),
         })),
         [..] => {
             let ids: Vec<&str> = fitting.iter().map(|subnet| subnet.id.as_str()).collect();
             Err(Diagnostic::new(format!(
-                "several subnets could be meant, set subnet_id: {}",
+                "several subnets match; set subnet_id to one of: {}",
                 ids.join(", ")
             )))
         }

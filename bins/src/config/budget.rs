@@ -1,4 +1,4 @@
-//! What may be spent, and who is told.
+//! The keys `budget` and `notify`.
 
 use super::value::{amount, percent, secret};
 use cloud_core::Secret;
@@ -6,17 +6,17 @@ use history::cost::{Budget, Price};
 use provision::notice::Topic;
 use serde::Deserialize;
 
-/// What may be spent.
+/// Budget of a cluster.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct BudgetLimits {
-    /// In a day, in UTC.
+    /// Limit for a day, in UTC.
     #[serde(deserialize_with = "amount")]
     pub per_day: Option<Price>,
-    /// In a month, in UTC.
+    /// Limit for a month, in UTC.
     #[serde(deserialize_with = "amount")]
     pub per_month: Option<Price>,
-    /// From which hundredth of it on to warn.
+    /// Percentage of a limit at which to warn.
     #[serde(deserialize_with = "percent")]
     pub warn_at: Option<u64>,
 }
@@ -31,14 +31,14 @@ impl BudgetLimits {
     }
 }
 
-/// Who is told of what.
+/// A webhook that gets notifications.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct Notify {
-    /// Where to post; whoever knows the address may post there.
+    /// The address, which is secret: whoever knows it can post there.
     #[serde(deserialize_with = "secret")]
     pub webhook: Option<Secret<String>>,
-    /// About what.
+    /// The topics to notify about.
     pub on: Vec<Topic>,
 }
 

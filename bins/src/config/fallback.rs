@@ -1,16 +1,16 @@
-//! Where else to launch when a node's own shape and zone have no capacity.
+//! Fallback places for nodes whose own shape and zone have no capacity.
 
 use serde::Deserialize;
 
-/// One more place to try: another shape, another zone, or both.
+/// A fallback place: another shape, another zone, or both.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct Fallback {
-    /// Another shape; else the node's own.
+    /// The shape; by default, the node's own.
     pub shape: Option<String>,
-    /// Another zone; else the node's own. On OCI a number is that of an availability domain.
+    /// The zone; by default, the node's own. On OCI, a number is that of an availability domain.
     #[serde(alias = "ad")]
     pub zone: Option<String>,
-    /// Machines that may be taken away at any time, or not; else as the node's own.
+    /// True for preemptible machines, false for others; by default, as the node's own.
     pub preemptible: Option<bool>,
 }

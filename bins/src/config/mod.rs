@@ -29,25 +29,25 @@ use value::words;
 pub struct Settings {
     /// The path of the file.
     pub file: String,
-    /// The cloud, and what only it needs.
+    /// The cloud and its own keys.
     pub cloud: Arc<dyn CloudConfig>,
-    /// The cluster's name, in the tag `cluster` of everything that is its own; a CitC 2 file has none.
+    /// The cluster's name, which is the tag `cluster` of its resources. A CitC 2 file has none.
     pub cluster_id: Option<String>,
-    /// The image of new machines; else the newest that carries the cluster's tag.
+    /// The image of new machines; by default, the newest with the cluster's tag.
     pub image_id: Option<String>,
-    /// Another address for the cloud's API.
+    /// Address of the cloud's API, if not the usual one.
     pub endpoint: Option<String>,
-    /// The proxies, which replace those of the environment.
+    /// Proxies, which replace those of the environment.
     pub proxies: Proxies,
     /// How a machine gets a new image.
     pub rebuild: RebuildHow,
-    /// Where else to launch when a node's own shape and zone have no capacity, in order.
+    /// Fallback places for nodes whose own shape and zone have no capacity, in order.
     pub fallback: Vec<Fallback>,
     /// Policies and limits.
     pub elastic: Elastic,
-    /// What may be spent.
+    /// The budget.
     pub budget: BudgetLimits,
-    /// Who is told of what.
+    /// Webhooks that get notifications.
     pub notify: Vec<Notify>,
     /// Paths of other files.
     pub paths: Paths,
@@ -57,44 +57,44 @@ pub struct Settings {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub struct Paths {
-    /// The public keys that may log in to a machine.
+    /// Public keys for logging in to machines.
     #[serde(rename = "ssh_keys_file")]
     pub ssh_keys: Option<String>,
-    /// The script that a machine runs when it first boots.
+    /// Script that a machine runs at its first boot.
     #[serde(rename = "bootstrap_file")]
     pub bootstrap: Option<String>,
     /// `slurm.conf`.
     pub slurm_conf: Option<String>,
     /// The directory of `scontrol`.
     pub slurm_bin: Option<String>,
-    /// The target of each node's next rebuild.
+    /// Directory with the target image of each node's next rebuild.
     pub reboot_vars: Option<String>,
-    /// StackHPC's hostvars, an older place for the target of the next rebuild.
+    /// Directory of StackHPC's hostvars, an older source of the target image.
     pub hostvars: Option<String>,
-    /// Shapes besides those that are built in.
+    /// Shapes in addition to the built-in ones.
     #[serde(rename = "shapes_file")]
     pub shapes: Option<String>,
-    /// What an hour of each shape costs.
+    /// Price per hour of each shape.
     #[serde(rename = "prices_file")]
     pub prices: Option<String>,
-    /// The management node's shape, which the limits count, too.
+    /// The management node's shape, which also counts towards the limits.
     #[serde(rename = "mgmt_shape_file")]
     pub management: Option<String>,
-    /// The directory with a flag for each host that is ready.
+    /// Directory with a flag file for each host that is ready.
     #[serde(rename = "finalised_dir")]
     pub ready: Option<String>,
-    /// What restarts slurmctld.
+    /// Command that restarts slurmctld.
     #[serde(rename = "restart_command", deserialize_with = "words")]
     pub restart: Vec<String>,
-    /// A hosts file whose block of ours is kept up to date.
+    /// A hosts file with a managed block.
     #[serde(rename = "hosts_file")]
     pub hosts: Option<String>,
-    /// An inventory that is kept up to date.
+    /// An Ansible inventory to keep up to date.
     #[serde(rename = "inventory_file")]
     pub inventory: Option<String>,
 }
 
-/// What all clouds have in common.
+/// Keys that do not depend on the cloud.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct General {
@@ -112,7 +112,7 @@ struct General {
     notify: Vec<Notify>,
 }
 
-/// Keys of CitC's own tools, which are known and not used.
+/// Keys of CitC's own tools, which are accepted and not used.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Citc {
@@ -122,17 +122,17 @@ struct Citc {
     packer_version: IgnoredAny,
 }
 
-/// A configuration that was read, with its warnings.
+/// A configuration with its warnings.
 #[derive(Debug)]
 pub struct Loaded {
     /// The configuration.
     pub settings: Settings,
-    /// Unknown keys, each with the key that was probably meant.
+    /// Unknown keys, each with the most similar known key.
     pub warnings: Vec<Error>,
 }
 
 impl Settings {
-    /// Reads a `startnode.yaml`; `file` is the name that errors call it by.
+    /// Reads a `startnode.yaml`. `file` is its name in errors.
     pub fn read(file: &str, text: &str) -> Result<Loaded, Vec<Error>> {
         let source = Source::new(file, text);
         let root = source.read().map_err(|error| vec![error])?;
@@ -146,7 +146,7 @@ impl Settings {
             let settings = general.into_settings(file, cloud, paths);
             return Ok(Loaded { settings, warnings });
         }
-        // What is missing may be there under another name; what is wrong comes first.
+        // An unknown key may explain a missing one.
         errors.extend(warnings);
         Err(errors)
     }
@@ -157,7 +157,6 @@ impl General {
         let Self { cluster_id, image_id, endpoint, rebuild, mut fallback, elastic, .. } = self;
         let (budget, notify) = (self.budget, self.notify);
         fallback.retain(|place| *place != Fallback::default());
-        // One proxy for all; what is gone to directly is a list, or a text with commas.
         let proxy = self.proxy.map(Secret::new);
         let no_proxy = Some(self.no_proxy.join(",")).filter(|text| !text.is_empty());
         let proxies = Proxies { http: proxy.clone(), https: proxy, no_proxy };

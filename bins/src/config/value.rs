@@ -1,11 +1,11 @@
-//! Values of the configuration that have a form of their own.
+//! Deserializers for values with a special format.
 
 use cloud_core::Secret;
 use history::cost::Price;
 use serde::de::{Deserialize, Deserializer, Error};
 use std::time::Duration;
 
-/// A whole number within bounds.
+/// Reads a whole number within bounds.
 pub(crate) fn between<'de, D: Deserializer<'de>, const LEAST: u32, const MOST: u32>(
     deserializer: D,
 ) -> Result<Option<u32>, D::Error> {
@@ -14,7 +14,7 @@ pub(crate) fn between<'de, D: Deserializer<'de>, const LEAST: u32, const MOST: u
     number.map(Some).ok_or_else(expected)
 }
 
-/// A number above 0, whole or not.
+/// Reads a number above 0.
 pub(super) fn positive<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<f64>, D::Error> {
@@ -23,7 +23,7 @@ pub(super) fn positive<'de, D: Deserializer<'de>>(
     number.map(Some).ok_or_else(|| Error::custom("a number above 0"))
 }
 
-/// Seconds, or a number with `s`, `m` or `h`.
+/// Reads a duration: seconds, or a number with `s`, `m` or `h`.
 pub(super) fn time<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Duration>, D::Error> {
@@ -31,7 +31,7 @@ pub(super) fn time<'de, D: Deserializer<'de>>(
     time.map(Some).ok_or_else(|| Error::custom("a time such as 90, 90s, 15m or 2h"))
 }
 
-/// One text, or a list of them.
+/// Reads a string or a list of strings.
 pub(crate) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     OneOrMany::deserialize(deserializer).map(|texts| match texts {
         OneOrMany::One(text) => vec![text],
@@ -39,7 +39,7 @@ pub(crate) fn texts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
     })
 }
 
-/// The words of a command: a list of them, or one text, which spaces separate.
+/// Reads a command: a list of arguments, or one string that is split at spaces.
 pub(super) fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     OneOrMany::deserialize(deserializer).map(|words| match words {
         OneOrMany::One(text) => text.split_whitespace().map(str::to_owned).collect(),
@@ -54,7 +54,7 @@ enum OneOrMany {
     Many(Vec<String>),
 }
 
-/// Seconds, or a number with its unit.
+/// Parses a duration: seconds, or a number with its unit.
 pub(crate) fn duration(text: &str) -> Option<Duration> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at_checked(split)?;
@@ -67,7 +67,7 @@ pub(crate) fn duration(text: &str) -> Option<Duration> {
     number.parse::<u32>().ok().map(|number| Duration::from_secs(u64::from(number) * scale))
 }
 
-/// An amount of money, exactly as it is written.
+/// Reads an amount of money without rounding.
 pub(super) fn amount<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Price>, D::Error> {
@@ -75,7 +75,7 @@ pub(super) fn amount<'de, D: Deserializer<'de>>(
     price.map(Some).ok_or_else(|| Error::custom("an amount such as 250 or 99.50"))
 }
 
-/// Hundredths, with the sign or without.
+/// Reads a percentage, with or without `%`.
 pub(super) fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let text = Written::deserialize(deserializer).ok().map(Written::text).unwrap_or_default();
     let number = text.strip_suffix('%').unwrap_or(&text).trim().parse::<u64>().ok();
@@ -83,15 +83,14 @@ pub(super) fn percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Opti
     number.map(Some).ok_or_else(|| Error::custom("a percentage from 1% to 100%"))
 }
 
-/// An address that is kept secret: it may be all that somebody needs to know. An error must not show it, so that it is
-/// judged where it is used.
+/// Reads a secret address. It is validated where it is used, because an error here would show it.
 pub(super) fn secret<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Secret<String>>, D::Error> {
     String::deserialize(deserializer).map(|text| Some(Secret::new(text)))
 }
 
-/// A number or a text, as it is written.
+/// A scalar in its original notation.
 #[derive(serde::Deserialize)]
 #[serde(untagged)]
 enum Written {
