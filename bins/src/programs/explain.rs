@@ -112,7 +112,7 @@ fn explanations(subject: Option<&Subject>, facts: &Facts<'_>) -> Vec<Explanation
 /// What the operator decided, as far as it can be read.
 fn site(bootstrap: &Bootstrap, settings: Option<&Settings>, slurm: &Slurm) -> Site {
     let read = |settings| {
-        wiring::site(settings, &bootstrap.environment, &slurm.config, Purpose::Look).ok()
+        wiring::site(settings, &bootstrap.environment, &slurm.config, Purpose::Observe).ok()
     };
     let site = settings.and_then(read).map(|(site, _)| site);
     site.unwrap_or_else(|| Site::new(Identity::by_name()))
@@ -127,7 +127,7 @@ async fn cloud(
     let unknown =
         || Diagnostic::new("the configuration, which says how to reach it, cannot be read");
     let settings = settings.ok_or_else(unknown)?;
-    let wanted = (Purpose::Look, &slurm.config);
+    let wanted = (Purpose::Observe, &slurm.config);
     let connecting = Box::pin(wiring::cloud(settings, &bootstrap.environment, wanted));
     let Connected { cloud, unreachable, .. } = in_time(Some(CONNECT), connecting).await?;
     unreachable.map_or(Ok(cloud), Err)
