@@ -3,7 +3,7 @@
 use crate::args::{CONFIG, Common};
 use crate::config::{Paths, Settings};
 use crate::diagnostic::Diagnostic;
-use crate::environment::{Environment, user_called};
+use crate::environment::{Environment, find_user};
 use crate::log::{Entry, Level, Log};
 use crate::output::{Output, Volume, chain};
 use crate::process::{SOME_FAILED, USAGE_ERROR};
@@ -87,13 +87,13 @@ impl Bootstrap {
 
     /// Prints and logs a warning.
     pub fn warn(&self, message: &str) {
-        self.output.complain(format_args!("warning: {message}"));
+        self.output.print_error(format_args!("warning: {message}"));
         self.log.write(Entry { level: Level::Warning, node: None, message });
     }
 
     /// Prints and logs a message before there is a context.
     pub fn note(&self, level: Level, message: &str) {
-        self.output.complain(message);
+        self.output.print_error(message);
         self.log.write(Entry { level, node: None, message });
     }
 
@@ -105,7 +105,7 @@ impl Bootstrap {
             // `settings` has not printed that the log cannot be written.
             self.warnings.iter().for_each(|warning| self.warn(warning));
         }
-        self.output.complain(diagnostic);
+        self.output.print_error(diagnostic);
         for message in diagnostic.messages() {
             self.log.write(Entry { level: Level::Error, node: None, message });
         }
@@ -130,7 +130,7 @@ impl Bootstrap {
         if self.common.dry_run && !path.join("nodes").is_dir() {
             return OpenedState { state: Box::new(MemoryState::new()), path, lost: None };
         }
-        let user = slurm.get("SlurmUser").and_then(user_called);
+        let user = slurm.get("SlurmUser").and_then(find_user);
         if let Some(user) = user.filter(|_| getuid().is_root()) {
             StateDir::create_for(&path, user.uid.as_raw(), user.gid.as_raw());
         }

@@ -1,4 +1,4 @@
-//! Everything that a program works with, opened from its bootstrap.
+//! Connections and settings of a program, opened from its bootstrap.
 
 use crate::args::Common;
 use crate::bootstrap::{Bootstrap, OpenedState};
@@ -25,18 +25,18 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout};
 
-/// Everything that a program works with.
+/// Connections and settings of a program.
 #[derive(Debug)]
 pub struct Context {
-    /// What is known from outside.
+    /// The environment.
     pub environment: Environment,
-    /// Where to write for people.
+    /// Standard output and standard error.
     pub output: Output,
-    /// Where to write for later.
+    /// The log.
     pub log: Arc<Log>,
-    /// Where that is.
+    /// Path of the log.
     pub log_path: PathBuf,
-    /// What `startnode.yaml` says.
+    /// The settings in `startnode.yaml`.
     pub settings: Settings,
     /// Slurm.
     pub slurm: wiring::Slurm,
@@ -46,28 +46,28 @@ pub struct Context {
     pub pacer: Pacer,
     /// What the operator decided.
     pub site: Site,
-    /// Locks, cool-downs, events.
+    /// The state directory.
     pub state: Box<dyn State>,
-    /// Where they are.
+    /// Path of the state directory.
     pub state_path: PathBuf,
-    /// True if the state directory cannot be used: what this run remembers ends with it.
-    pub forgets: bool,
+    /// True if the state directory cannot be used, so that the state of this run is lost when it ends.
+    pub state_is_lost: bool,
     /// What plans write.
     pub files: Files,
-    /// What the configuration names for new machines, or why it cannot be meant, if that was to be found out.
+    /// Results of `finish --check` for the cloud resources that the configuration names.
     pub named: Vec<Result<String, Diagnostic>>,
-    /// Why there is no cloud, where that is no reason to end.
+    /// Why the cloud cannot be reached, for programs that continue without it.
     pub unreachable: Option<Diagnostic>,
-    /// Why files that only a launch needs cannot be read, if that was to be found out.
+    /// Why files that only a launch needs cannot be read, for `finish --check`.
     pub unread: Vec<String>,
-    /// How far it is.
+    /// The progress line.
     pub progress: ProgressBar,
 }
 
 impl Context {
-    /// Opens everything; nothing is changed, and slurmctld is not asked.
+    /// Opens all connections. It changes nothing and sends no request to slurmctld.
     ///
-    /// For nodes that slurmctld may have called us for, a cloud that does not answer is given up before slurmctld gives us up.
+    /// With `nodes`, which slurmctld may be waiting for, connecting to the cloud ends before slurmctld kills the program.
     pub async fn open(
         bootstrap: &Bootstrap,
         purpose: Purpose,
@@ -76,7 +76,7 @@ impl Context {
         let begun = Instant::now();
         let settings = bootstrap.settings()?;
         let Bootstrap { common, environment, output, log, .. } = bootstrap;
-        let (slurm, missed) = slurm(common, &settings, environment, purpose).await?;
+        let (slurm, slurm_warning) = slurm(common, &settings, environment, purpose).await?;
         if common.volume() == Volume::Verbose {
             log_details(log, &slurm);
         }
@@ -109,7 +109,7 @@ impl Context {
             site,
             state,
             state_path,
-            forgets: lost.is_some(),
+            state_is_lost: lost.is_some(),
             named,
             unreachable,
             unread,
@@ -118,7 +118,7 @@ impl Context {
     }
 }
 
-/// Slurm, or what stands for it where every machine is to end: then what was missed of it, too.
+/// Opens Slurm. For `stopnode --all`, a missing Slurm is only a warning.
 async fn slurm(
     common: &Common,
     settings: &Settings,
@@ -126,10 +126,10 @@ async fn slurm(
     purpose: Purpose,
 ) -> Result<(wiring::Slurm, Option<String>), Diagnostic> {
     match wiring::slurm(common, &settings.paths, environment).await {
-        // Without a cluster_id, slurm.conf alone says which machines are ours.
+        // Without a cluster_id, only slurm.conf tells which machines belong to the cluster.
         Err(diagnostic) if purpose == Purpose::EndAll && settings.cluster_id.is_some() => {
-            let nobody = wiring::no_slurm(common, &settings.paths, environment);
-            Ok((nobody, Some(diagnostic.to_string())))
+            let slurm = wiring::no_slurm(common, &settings.paths, environment);
+            Ok((slurm, Some(diagnostic.to_string())))
         }
         found => Ok((found?, None)),
     }
@@ -137,28 +137,28 @@ async fn slurm(
 
 /// What plans write.
 fn files(settings: &Settings, environment: &Environment, slurm: &wiring::Slurm) -> Files {
-    let kept = |path: &Option<String>| path.as_deref().map(|path| environment.expand(path));
+    let expand = |path: &Option<String>| path.as_deref().map(|path| environment.expand(path));
     Files {
         slurm_conf: Some(slurm.path.clone()),
-        hosts: kept(&settings.paths.hosts),
-        inventory: kept(&settings.paths.inventory),
-        metrics: kept(&settings.elastic.metrics),
+        hosts: expand(&settings.paths.hosts),
+        inventory: expand(&settings.paths.inventory),
+        metrics: expand(&settings.elastic.metrics),
     }
 }
 
-/// What the cloud says within this time, if there is one.
+/// Awaits a request to the cloud, with a timeout if one is given.
 pub async fn in_time<T>(
     left: Option<Duration>,
-    asked: impl Future<Output = Result<T, Diagnostic>>,
+    request: impl Future<Output = Result<T, Diagnostic>>,
 ) -> Result<T, Diagnostic> {
     let Some(left) = left else {
-        return asked.await;
+        return request.await;
     };
     let late = |_elapsed| Diagnostic::new("the cloud did not answer in time").transient(true);
-    timeout(left, asked).await.map_err(late)?
+    timeout(left, request).await.map_err(late)?
 }
 
-/// Has the log say which Slurm there is, and from now on every request to the cloud.
+/// Logs the Slurm version, and from now on every request to the cloud.
 fn log_details(log: &Arc<Log>, slurm: &wiring::Slurm) {
     let (conf, version) = (slurm.path.display(), slurm.controller.version());
     let message = format!("slurm.conf: {conf}, Slurm {version}");
@@ -181,13 +181,13 @@ impl Context {
         }
     }
 
-    /// Finds the images of slurm.conf's nodes; gives what is wrong with that of the configuration.
+    /// Finds the images of slurm.conf's nodes. Returns a diagnostic if the configured image does not exist.
     pub async fn find_images(&mut self) -> Result<Option<Diagnostic>, Diagnostic> {
         let config = self.slurm.config.clone();
         self.find_images_of(&config).await
     }
 
-    /// Finds the images of these nodes; gives what is wrong with that of the configuration.
+    /// Finds the images of these nodes. Returns a diagnostic if the configured image does not exist.
     pub async fn find_images_of(
         &mut self,
         config: &Config,
@@ -197,14 +197,14 @@ impl Context {
         Ok(found?.map(Diagnostic::new))
     }
 
-    /// Finds the images, and goes on without those that cannot be had: what needs none is done, and the rest is refused.
-    pub async fn find_images_or_go_on(&mut self) -> Result<(), Diagnostic> {
+    /// Finds the images, and continues without those that cannot be found. Nodes that need one of these are refused.
+    pub async fn find_available_images(&mut self) -> Result<(), Diagnostic> {
         let found = self.find_images().await;
-        self.go_on_without(found)
+        self.tolerate_missing_images(found)
     }
 
-    /// Goes on without images that a transient failure hides, or without a configured one that is not there.
-    pub fn go_on_without(
+    /// Continues without images after a transient failure, or if the configured image does not exist.
+    pub fn tolerate_missing_images(
         &mut self,
         found: Result<Option<Diagnostic>, Diagnostic>,
     ) -> Result<(), Diagnostic> {
@@ -216,40 +216,40 @@ impl Context {
         Ok(())
     }
 
-    /// What is not to be seen of Slurm, and what to do about it.
+    /// A warning if slurmctld hides powered-down nodes.
     #[must_use]
-    pub fn hidden(&self) -> Option<String> {
+    pub fn hidden_nodes_warning(&self) -> Option<String> {
         let config = &self.slurm.config;
         let hides = config.hides_powered_down_nodes(self.slurm.controller.version())
             && !config.cloud_nodes().is_empty();
-        let text = "slurmctld hides elastic nodes that are powered down, so that one that is DOWN stays so, and a machine \
-            that was left running is not found: set PrivateData=cloud in slurm.conf";
+        let text = "slurmctld hides powered-down elastic nodes, so that DOWN nodes among them are not repaired and machines \
+            left running are not found; set PrivateData=cloud in slurm.conf";
         hides.then(|| text.to_owned())
     }
 
-    /// Goes on without an image that is not there: what needs none is done, and the rest is refused.
+    /// Continues without the configured image, which does not exist. Nodes that need it are refused.
     pub fn without_image(&mut self, why: &Diagnostic) {
         self.warn(&why.to_string());
         self.site.image = None;
     }
 
-    /// Something odd, said and logged.
+    /// Prints and logs a warning.
     pub fn warn(&self, message: &str) {
-        self.output.complain(format_args!("warning: {message}"));
+        self.output.print_error(format_args!("warning: {message}"));
         self.log.write(Entry { level: Level::Warning, node: None, message });
     }
 
-    /// Something wrong, said and logged.
+    /// Prints and logs an error.
     pub fn error(&self, message: &str) {
-        self.output.complain(message);
+        self.output.print_error(message);
         self.log.write(Entry { level: Level::Error, node: None, message });
     }
 
-    /// Prints what could not be observed, and returns the exit code that follows.
-    pub fn blind(&self, look: &Observation) -> u8 {
-        for warning in &look.warnings {
+    /// Prints what could not be observed, and returns the resulting exit code.
+    pub fn report_unobserved(&self, observation: &Observation) -> u8 {
+        for warning in &observation.warnings {
             self.warn(warning);
         }
-        if look.warnings.is_empty() { SUCCESS } else { SOME_FAILED }
+        if observation.warnings.is_empty() { SUCCESS } else { SOME_FAILED }
     }
 }

@@ -4,8 +4,8 @@ use crate::output::chain;
 use std::error::Error;
 use std::fmt;
 
-/// Why a program cannot start its work: wrong usage or configuration, one message for each thing to repair; or a cloud
-/// that does not answer, which is transient.
+/// Why a program cannot start its work: wrong usage or configuration, with one message for each error, or a transient
+/// failure of the cloud.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Diagnostic {
     messages: Vec<String>,
@@ -13,27 +13,27 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// A diagnostic of one message.
+    /// Creates a diagnostic with one message.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { messages: vec![text.into()], transient: false }
     }
 
-    /// Several errors, one message each.
+    /// Creates a diagnostic with one message for each error.
     #[must_use]
     pub fn from_errors<E: Error + 'static>(errors: &[E]) -> Self {
         let messages = errors.iter().map(|error| chain(error)).collect();
         Self { messages, transient: false }
     }
 
-    /// An error of the cloud. That something is forbidden or missing is a matter of configuration; all else is transient.
+    /// Creates a diagnostic from a cloud error. It is transient unless the configuration has to change.
     #[must_use]
     pub fn from_cloud(error: &cloud_core::Error) -> Self {
         let kind = error.kind();
         Self::new(chain(error)).transient(kind.is_transient() || kind.is_about_the_place())
     }
 
-    /// Adds what to do about it.
+    /// Adds a message that says what to do.
     #[must_use]
     pub fn with_help(mut self, remedy: impl Into<String>) -> Self {
         self.messages.push(remedy.into());
@@ -46,7 +46,7 @@ impl Diagnostic {
         Self { transient, ..self }
     }
 
-    /// True if there is nothing to repair, and a later attempt may succeed.
+    /// True if a later attempt may succeed without a change of the configuration.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         self.transient

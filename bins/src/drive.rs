@@ -1,4 +1,4 @@
-//! From an opened context to a report: the plan printed, or carried out and told.
+//! Runs a program's work: progress, signals, plans, reports and notifications.
 
 use crate::args::Common;
 use crate::context::Context;
@@ -19,17 +19,17 @@ use std::collections::BTreeSet;
 use std::time::SystemTime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The exit code of a program that a second Ctrl-C ends, as shells know it.
+/// Exit code after a second Ctrl-C: 128 + SIGINT.
 const INTERRUPTED: i32 = 130;
 
-/// Logs what happens, in the words that operators' searches know, and shows it if asked to.
+/// Logs events in Cluster in the Cloud's phrases, which operators search for, and prints them.
 #[derive(Debug)]
 pub struct EventPrinter<'a> {
-    /// Where to write for later.
+    /// The log.
     pub log: &'a Log,
-    /// Where to write for people.
+    /// Standard output and standard error.
     pub output: Output,
-    /// How far it is.
+    /// The progress line.
     pub progress: &'a ProgressBar,
     /// True to print each event as JSON.
     pub json: bool,
@@ -37,21 +37,21 @@ pub struct EventPrinter<'a> {
 
 impl Progress for EventPrinter<'_> {
     fn event(&self, event: &Event) {
-        let (level, words) = phrase(event);
-        self.log.write(Entry { level, node: event.node.as_deref(), message: &words });
+        let (level, message) = log_phrase(event);
+        self.log.write(Entry { level, node: event.node.as_deref(), message: &message });
         if self.json {
             self.output.print(event.to_line().trim_end());
         } else if let Some(node) = &event.node
             && level > Level::Debug
         {
-            self.output.say(format_args!("{node}: {words}"));
+            self.output.print_unless_quiet(format_args!("{node}: {message}"));
         }
         self.progress.event(self.output, event);
     }
 }
 
-/// What Cluster in the Cloud's log says when the same happens.
-fn phrase(event: &Event) -> (Level, String) {
+/// The level and text of an event in the log, in Cluster in the Cloud's phrases where it has one.
+fn log_phrase(event: &Event) -> (Level, String) {
     let detail = event.detail.as_deref().unwrap_or_default();
     let instance = event.instance.as_deref().unwrap_or(detail);
     match event.event {
@@ -80,11 +80,11 @@ fn phrase(event: &Event) -> (Level, String) {
 }
 
 impl Context {
-    /// Runs `work` with everything it needs, and stops it in order when we are told to end.
+    /// Runs `work`, and cancels it gracefully on a signal.
     pub async fn with_run<T>(&self, common: &Common, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
         let (stop, cancel) = Cancel::new();
         let (log, output, progress) = (&*self.log, self.output, &self.progress);
-        let told = EventPrinter { log, output, progress, json: common.json };
+        let printer = EventPrinter { log, output, progress, json: common.json };
         let roster = Roster::new(&self.slurm.config);
         let run = Run {
             tools: Tools {
@@ -92,7 +92,7 @@ impl Context {
                 slurm: &self.slurm.controller,
                 state: &*self.state,
                 clock: &SystemTime::now,
-                progress: &told,
+                progress: &printer,
                 files: &self.files,
                 run: self.log.run(),
                 cancel,
@@ -100,15 +100,15 @@ impl Context {
             site: &self.site,
             conf: &roster,
         };
-        let watched = watch(stop);
-        tokio::pin!(watched);
+        let signalled = watch(stop);
+        tokio::pin!(signalled);
         let work = progress.while_waiting(output, "the cloud and slurmctld", work(&run));
         tokio::pin!(work);
         let result = tokio::select! {
             result = &mut work => result,
-            () = &mut watched => tokio::select! {
+            () = &mut signalled => tokio::select! {
                 result = &mut work => result,
-                // Whoever asks twice does not want to wait for order.
+                // A second Ctrl-C exits immediately.
                 () = interrupted() => std::process::exit(INTERRUPTED),
             },
         };
@@ -118,22 +118,22 @@ impl Context {
         result
     }
 
-    /// Logs that work on each of these nodes begins, before anything else is said of it.
-    pub fn begin(&self, names: &[NodeName], word: &str) {
+    /// Logs that work on these nodes begins, one line per node.
+    pub fn begin(&self, names: &[NodeName], message: &str) {
         self.progress.expect(self.output, names.len());
         for name in names {
             let node = Some(name.as_str());
-            self.log.write(Entry { level: Level::Info, node, message: word });
+            self.log.write(Entry { level: Level::Info, node, message });
         }
     }
 
-    /// Shows how far it is from here on, for the nodes of a plan.
+    /// Starts the progress line for the nodes of a plan.
     pub fn expect(&self, plan: &Plan) {
         let nodes: BTreeSet<&NodeName> = plan.steps().flat_map(Step::nodes).collect();
         self.progress.expect(self.output, nodes.len());
     }
 
-    /// Prints a plan that is not carried out.
+    /// Prints a plan without carrying it out.
     pub fn show(&self, common: &Common, plan: &Plan) -> u8 {
         if common.json {
             self.output.print(serde_json::to_string(plan).unwrap_or_default());
@@ -143,17 +143,19 @@ impl Context {
         SUCCESS
     }
 
-    /// Prints a plan that is not carried out, with what could not be observed; the exit code is that of a run that does it.
-    pub fn preview(&self, common: &Common, plan: &Plan, look: &Observation) -> u8 {
+    /// Prints a plan without carrying it out, and what could not be observed. Returns the exit code of a run that would
+    /// carry it out.
+    pub fn preview(&self, common: &Common, plan: &Plan, observation: &Observation) -> u8 {
         let shown = self.show(common, plan);
-        let unseen = self.blind(look);
-        // Machines are ended whether slurmctld answers or not.
-        let ends = matches!(plan.operation, Operation::Stop | Operation::StopAll);
-        let blind = if ends && look.fleet.is_complete() { SUCCESS } else { unseen };
-        if plan.fails() { SOME_FAILED } else { shown.max(blind) }
+        let unobserved = self.report_unobserved(observation);
+        // Machines are terminated whether slurmctld answers or not.
+        let stops = matches!(plan.operation, Operation::Stop | Operation::StopAll);
+        let unobserved =
+            if stops && observation.fleet.is_complete() { SUCCESS } else { unobserved };
+        if plan.fails() { SOME_FAILED } else { shown.max(unobserved) }
     }
 
-    /// Prints and returns the nodes that neither slurm.conf nor slurmctld nor the cloud knows.
+    /// Prints and returns the nodes that are unknown to slurm.conf, slurmctld and the cloud.
     pub fn unknown(&self, names: &[NodeName], world: World<'_>) -> BTreeSet<NodeName> {
         let is_known = |name: &NodeName| {
             let has_machine = !world.fleet.of(name).is_empty() || world.fleet.named(name).is_some();
@@ -168,7 +170,8 @@ impl Context {
         unknown
     }
 
-    /// Tells administrators what they want to know of a run: last, because Slurm and operators wait for all else.
+    /// Sends new notifications about a run to the webhooks. This comes last, because Slurm and operators wait for
+    /// everything else.
     pub async fn notify(&self, report: &Report) {
         if self.settings.notify.is_empty() {
             return;
@@ -177,9 +180,9 @@ impl Context {
         let mut new = notices(report, currency.unwrap_or_default());
         let now = millis(SystemTime::now());
         let changed = self.state.change(Document::Told, &mut |before| {
-            let mut told = Told::parse(before);
-            told.take_new(&mut new, now);
-            told.to_text()
+            let mut sent = Told::parse(before);
+            sent.take_new(&mut new, now);
+            sent.to_text()
         });
         if new.is_empty() || !matches!(changed, Ok(true)) {
             return;
@@ -189,7 +192,7 @@ impl Context {
         }
     }
 
-    /// Prints what became of a run, and logs what failed. Gives the exit code.
+    /// Prints and logs the outcome of a run, and returns the exit code.
     pub fn report(&self, common: &Common, report: &Report) -> u8 {
         self.progress.clear(self.output);
         let diagnostics = report.warnings.iter().map(|text| (Level::Warning, text));
@@ -197,17 +200,17 @@ impl Context {
             diagnostics.chain(report.failures.iter().map(|text| (Level::Error, text)));
         for (level, message) in diagnostics {
             self.log.write(Entry { level, node: None, message });
-            self.output.complain(message);
+            self.output.print_error(message);
         }
         let stops = matches!(report.operation, Operation::Stop | Operation::StopAll);
         let problem = if stops { "problem while stopping: " } else { "" };
         for (nodes, why) in report.failed_nodes() {
             let (node, message) = (Some(nodes.as_str()), format!("{problem}{why}"));
             self.log.write(Entry { level: Level::Error, node, message: &message });
-            // What is refused is no problem of the cloud's, and the phrase is for searches of the log.
+            // The phrase is for searches of the log only, and a refusal is not the cloud's problem.
             let refused = why.strip_prefix(REFUSED);
             let line = format!("{nodes}: {}", refused.unwrap_or(&message));
-            self.output.complain(self.output.paint(Colour::Red, line));
+            self.output.print_error(self.output.paint(Colour::Red, line));
         }
         if common.json {
             self.output.print(serde_json::to_string(report).unwrap_or_default());
@@ -216,39 +219,39 @@ impl Context {
     }
 }
 
-/// What the reason of a refusal follows.
+/// Prefix of the reason for a refusal.
 const REFUSED: &str = "refused: ";
 
-/// Returns when we are told to end.
+/// Returns on SIGTERM, SIGINT, SIGQUIT or SIGHUP.
 pub async fn until_interrupted() {
     let (stop, _cancel) = Cancel::new();
     watch(stop).await;
 }
 
-/// Returns when somebody told us to end, or their terminal is gone; what is under way is then ended in order.
+/// Cancels the work on SIGTERM, SIGINT, SIGQUIT or SIGHUP.
 async fn watch(stop: CancelSignal) {
     let [mut terminate, mut interrupt, mut quit] =
         [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::quit()]
             .map(|kind| signal(kind).ok());
-    // Under nohup it is not meant for us.
+    // nohup ignores SIGHUP.
     let mut hangup =
         if ignores(SignalKind::hangup()) { None } else { signal(SignalKind::hangup()).ok() };
     tokio::select! {
-        () = heard(&mut terminate) => {}
-        () = heard(&mut interrupt) => {}
-        () = heard(&mut quit) => {}
-        () = heard(&mut hangup) => {}
+        () = received(&mut terminate) => {}
+        () = received(&mut interrupt) => {}
+        () = received(&mut quit) => {}
+        () = received(&mut hangup) => {}
     }
     stop.cancel();
 }
 
-/// True if the signal was ignored when we were started, and so still is.
+/// True if the process was started with this signal ignored.
 fn ignores(kind: SignalKind) -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     is_ignored(&status, kind.as_raw_value())
 }
 
-/// True if `/proc/self/status` says that the signal is ignored.
+/// True if this text of `/proc/self/status` has the signal in its mask of ignored signals.
 fn is_ignored(status: &str, number: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
@@ -258,10 +261,10 @@ fn is_ignored(status: &str, number: i32) -> bool {
 
 /// Returns at the next Ctrl-C.
 async fn interrupted() {
-    heard(&mut signal(SignalKind::interrupt()).ok()).await;
+    received(&mut signal(SignalKind::interrupt()).ok()).await;
 }
 
-async fn heard(signal: &mut Option<Signal>) {
+async fn received(signal: &mut Option<Signal>) {
     match signal {
         Some(signal) => {
             signal.recv().await;
@@ -275,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_that_is_ignored_is_told_from_one_that_is_not() {
+    fn an_ignored_signal_is_recognised() {
         let status = "Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\n";
         assert!(is_ignored(status, 1), "HUP");
         assert!(is_ignored(status, 13), "PIPE");

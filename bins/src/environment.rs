@@ -1,4 +1,4 @@
-//! What the programs know from outside: variables, home, host name, who called. Read here and nowhere else.
+//! The environment of the process: variables, home directory, host name, caller. No other module reads it.
 
 use nix::unistd::{Uid, User, gethostname, getuid};
 use slurmctl::{CallSigns, Caller, Role, is_called_by_daemon};
@@ -6,18 +6,18 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-/// The environment, as a value.
+/// The environment of the process, as a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// Variables that are text.
+    /// Environment variables with a value in UTF-8.
     pub variables: BTreeMap<String, String>,
-    /// The home of the user that slurmctld runs as, or of whoever calls.
+    /// The home directory of the user that slurmctld runs as, or else of the caller.
     pub home: Option<PathBuf>,
-    /// The machine's name, without its domain.
+    /// The host name without its domain.
     pub hostname: String,
-    /// True if one of Slurm's daemons has called us, be it by a script; and where there is no /proc to say so.
+    /// True if a Slurm daemon started this process, directly or through a script, or if there is no /proc to find out.
     pub by_slurm: bool,
-    /// True if somebody sees what is written to standard error.
+    /// True if standard error is a terminal.
     pub terminal: bool,
 }
 
@@ -33,7 +33,7 @@ impl Environment {
         let hostname = gethostname().ok().and_then(|name| name.into_string().ok());
         let hostname = hostname.unwrap_or_default();
         let hostname = hostname.split('.').next().unwrap_or_default().to_owned();
-        // slurmctld gives no HOME; the password database knows.
+        // slurmctld does not set HOME.
         let home = home.or_else(home_of_user);
         Self {
             home,
@@ -44,32 +44,32 @@ impl Environment {
         }
     }
 
-    /// For root, takes the home of the user that slurmctld runs as: what is in it is that user's, whoever calls.
+    /// For root, takes the home directory of the user that slurmctld runs as, whose files the programs read.
     ///
-    /// `user` is what slurm.conf says; root where it says nothing.
+    /// `user` is `SlurmUser` of slurm.conf; root if it is not set.
     #[must_use]
     pub fn on_behalf_of(self, user: Option<&str>) -> Self {
         let Some(user) = user.filter(|user| getuid().is_root() && *user != "root") else {
             return self;
         };
-        let home = user_called(user).map(|user| user.dir);
+        let home = find_user(user).map(|user| user.dir);
         Self { home: home.or(self.home), ..self }
     }
 
-    /// Who has called us, as a program that Slurm knows in this role.
+    /// Who called this program, which has this role in slurm.conf.
     #[must_use]
     pub fn caller(&self, role: Role) -> Caller {
         let signs = CallSigns { by_daemon: self.by_slurm, terminal: self.terminal };
         Caller::of(role, signs, |name| self.get(name).is_some())
     }
 
-    /// A variable that is set to something.
+    /// Returns a variable that is set and not empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// Where a file is that is usually at `path`; `~` is [`home`](Self::home).
+    /// Expands a leading `~` to [`home`](Self::home).
     #[must_use]
     pub fn expand(&self, path: &str) -> PathBuf {
         match (path.strip_prefix("~/"), &self.home) {
@@ -79,14 +79,14 @@ impl Environment {
     }
 }
 
-/// The user of that name or number.
+/// Finds a user by name or number.
 #[must_use]
-pub fn user_called(name: &str) -> Option<User> {
+pub fn find_user(name: &str) -> Option<User> {
     let by_number = || User::from_uid(Uid::from_raw(name.parse().ok()?)).ok().flatten();
     User::from_name(name).ok().flatten().or_else(by_number)
 }
 
-/// The name of the user that we run as.
+/// The name of the user that this process runs as.
 #[must_use]
 pub fn this_user() -> String {
     let user = User::from_uid(getuid()).ok().flatten();

@@ -1,6 +1,6 @@
 //! The log: one write per line, in Cluster in the Cloud's format or as JSON.
 //!
-//! Several programs append to one file at a time; a line written with one call is never mixed with another's.
+//! Several programs append to one file. A line that is written with one call is never mixed with another.
 
 use crate::args::LogFormat;
 use nix::unistd::getuid;
@@ -15,15 +15,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Metadata, Subscriber, span};
 
-/// What the targets of our libraries' events begin with.
-const OURS: [&str; 3] = ["cloud_", "provision", "slurm"];
+/// Prefixes of the `tracing` targets of this project's libraries.
+const LIBRARIES: [&str; 3] = ["cloud_", "provision", "slurm"];
 
 /// The severity of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Details, only in a verbose log.
     Debug,
-    /// What is done.
+    /// Normal operation.
     Info,
     /// Something unexpected; the work goes on.
     Warning,
@@ -32,7 +32,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The name in the log: those of Python's logging, which operators search for.
+    /// The name in the log, as in Python's logging, which operators search for.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ impl Level {
 pub struct Entry<'a> {
     /// The severity.
     pub level: Level,
-    /// The node it is about.
+    /// The node that the line is about.
     pub node: Option<&'a str>,
     /// What happened.
     pub message: &'a str,
@@ -63,7 +63,7 @@ pub struct Log {
     least: Level,
     program: String,
     run: String,
-    /// True once the user was warned that it cannot be written.
+    /// True once the user was warned that the log cannot be written.
     warned: AtomicBool,
 }
 
@@ -75,7 +75,7 @@ enum Sink {
 }
 
 impl Log {
-    /// A log that drops every line.
+    /// Creates a log that drops every line.
     #[must_use]
     pub fn nowhere(program: &str) -> Self {
         Self::with(Sink::Nowhere, LogFormat::Text, program)
@@ -87,13 +87,13 @@ impl Log {
             return Ok(Self::with(Sink::StandardError, format, program));
         }
         let file = appendable(path, getuid().is_root())?;
-        // So that slurmctld's user can go on with a log that root began.
+        // slurmctld's user must be able to append to a log that root created.
         provision::state::inherit_owner(path);
         Ok(Self::with(Sink::File(file), format, program))
     }
 
     fn with(sink: Sink, format: LogFormat, program: &str) -> Self {
-        // Enough to tell the runs of one log apart.
+        // Enough to distinguish the runs in one log.
         let run = format!("{:08x}", std::process::id() ^ seconds());
         Self {
             sink: Mutex::new(sink),
@@ -112,14 +112,14 @@ impl Log {
         self
     }
 
-    /// Also writes the `tracing` events of our libraries, until another log takes them.
+    /// Also writes the `tracing` events of the libraries, until another log takes them.
     pub fn take_events(self: &Arc<Self>) {
         *EVENT_LOG.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(self));
         // It fails only if there is a subscriber already.
         let _ = tracing::subscriber::set_global_default(Events);
     }
 
-    /// The id of this run, which every line has.
+    /// The id of this run, which is in every line.
     #[must_use]
     pub fn run(&self) -> &str {
         &self.run
@@ -152,7 +152,7 @@ impl Log {
         let stamp = now.strftime("%Y-%m-%d %H:%M:%S");
         let millis = now.subsec_nanosecond() / 1_000_000;
         let (program, level) = (&self.program, entry.level.name());
-        // One line, whatever the cloud's message has in it.
+        // A cloud's message may have several lines.
         let message = one_line(&bounded(entry.message));
         let node = entry.node.map(|node| format!("{}:  ", bounded(node))).unwrap_or_default();
         format!("{stamp},{millis:03} {program:<10} {level:<8} {node}{message} [{}]\n", self.run)
@@ -171,15 +171,15 @@ impl Log {
     }
 }
 
-/// Writes the `tracing` events of our libraries to the log; docs/dependencies.md has the reason not to use `tracing-subscriber`.
+/// Writes the `tracing` events of the libraries to the log. docs/dependencies.md says why not with `tracing-subscriber`.
 struct Events;
 
-/// The log that takes events: each round of `reconcile --watch` opens its own, because logrotate may replace the file.
+/// The log that gets events. Each round of `reconcile --watch` opens a new one, because logrotate may replace the file.
 static EVENT_LOG: Mutex<Option<Arc<Log>>> = Mutex::new(None);
 
 impl Subscriber for Events {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        OURS.iter().any(|name| metadata.target().starts_with(name))
+        LIBRARIES.iter().any(|name| metadata.target().starts_with(name))
     }
 
     fn event(&self, event: &Event<'_>) {
@@ -225,24 +225,24 @@ impl Visit for Text {
     }
 }
 
-/// True for a directory in which nobody else can put anything, such as `/dev`.
+/// True for a directory that only root can write, such as `/dev`.
 fn only_root_writes(directory: Option<&Path>) -> bool {
     let found = directory.and_then(|directory| fs::metadata(directory).ok());
     found.is_some_and(|found| found.uid() == 0 && found.mode() & 0o022 == 0)
 }
 
-/// Opens a file for appending, and makes it if need be. A FIFO that nobody reads is an error, and not a wait.
+/// Opens or creates a file for appending. A FIFO is an error.
 fn appendable(path: &Path, is_root: bool) -> io::Result<File> {
     let file = open_appending(path, is_root)?;
     if fs::symlink_metadata(path)?.file_type().is_fifo() {
-        // A reader that stops to read would stop us, too.
+        // A reader that stops reading would block the program.
         return Err(io::Error::other("it is a FIFO; name a plain file"));
     }
     Ok(file)
 }
 
-/// Opens a file for appending. It is often in a directory of slurmctld's user, who may put a link into it: root follows none but
-/// root's own.
+/// Opens or creates a file for appending. Slurmctld's user often owns the directory and could put a symbolic link there, so
+/// root follows only its own links.
 fn open_appending(path: &Path, is_root: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true).custom_flags(nix::libc::O_NONBLOCK);
@@ -260,10 +260,10 @@ fn open_appending(path: &Path, is_root: bool) -> io::Result<File> {
     options.custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOFOLLOW).open(real)
 }
 
-/// Longest text in a line of the log, in characters.
+/// Maximum length of a text in a line of the log, in characters.
 const LONGEST: usize = 2000;
 
-/// The beginning of a text that is too long for a line of the log, and how much is left out.
+/// Shortens a text that is too long for a line of the log, and says by how much.
 fn bounded(text: &str) -> Cow<'_, str> {
     let Some((at, _)) = text.char_indices().nth(LONGEST) else { return Cow::Borrowed(text) };
     let (start, rest) = text.split_at(at);
@@ -316,7 +316,7 @@ mod tests {
         let (link, target) = (folder.path().join("elastic.log"), folder.path().join("profile"));
         symlink("profile", &link).unwrap();
         assert!(appendable(Path::new("/dev/stderr"), true).is_ok(), "only root can link there");
-        // Others than root can only be themselves.
+        // Only root can change an owner.
         if getuid().is_root() {
             lchown(folder.path(), Some(12_345), None).unwrap();
             lchown(&link, Some(12_345), None).unwrap();

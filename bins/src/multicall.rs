@@ -1,6 +1,6 @@
-//! One executable for all programs, as `BusyBox`, rustup and uutils have it.
+//! One executable for all programs, like `BusyBox`, rustup and uutils.
 //!
-//! The name it is called by selects the program: `install` makes a hard link for each name. Called by its own name, it takes
+//! The name of the call selects the program; `install` makes a hard link for each name. Called as `slurm-elastic`, it takes
 //! the program as a subcommand: `slurm-elastic start n[1-4]`.
 
 use crate::alias;
@@ -19,19 +19,19 @@ pub const NAME: &str = "slurm-elastic";
 
 const PAGES: &str = "pages";
 
-/// Runs the program that the name of the call, or the subcommand, selects.
+/// Runs the program that the name of the call or the subcommand selects.
 #[must_use]
 pub fn main() -> ExitCode {
     process::prepare();
     let executable = std::env::current_exe().unwrap_or_default();
-    let words = match expand(std::env::args_os().collect(), &executable) {
-        Ok(words) => words,
+    let arguments = match expand(std::env::args_os().collect(), &executable) {
+        Ok(arguments) => arguments,
         Err(error) => return process::refuse(command(), &[], &error),
     };
-    let called = words.first().and_then(|name| PROGRAMS.iter().find(|it| name == it.name));
-    match called {
-        Some(program) => process::execute((program.command)(), &words, program.run),
-        None => process::execute(command(), &words, run_subcommand),
+    let program = arguments.first().and_then(|name| PROGRAMS.iter().find(|it| name == it.name));
+    match program {
+        Some(program) => process::execute((program.command)(), &arguments, program.run),
+        None => process::execute(command(), &arguments, run_subcommand),
     }
 }
 
@@ -71,15 +71,19 @@ fn run_subcommand(matches: &ArgMatches) -> Result<u8, Error> {
     pages::write(directory).map_err(failed).map(|()| SUCCESS)
 }
 
-/// Replaces the name of the call by that of a program, or by our own, and expands aliases.
-fn expand(mut words: Vec<OsString>, executable: &Path) -> Result<Vec<OsString>, Error> {
-    let first = words.first().cloned().unwrap_or_default();
+/// Replaces the name of the call with that of a program or `slurm-elastic`, and expands aliases.
+fn expand(mut arguments: Vec<OsString>, executable: &Path) -> Result<Vec<OsString>, Error> {
+    let first = arguments.first().cloned().unwrap_or_default();
     let Some(name) = known(Path::new(&first)).or_else(|| linked(&first, executable)) else {
         let name = first.display();
-        let text = format!("{NAME} has no program {name}; there are: {}\n", names().join(", "));
+        let text = format!(
+            "{NAME} has no program {name}; use one of: {}
+",
+            names().join(", ")
+        );
         return Err(Error::raw(ErrorKind::InvalidSubcommand, text));
     };
-    let rest = words.split_off(1.min(words.len()));
+    let rest = arguments.split_off(1.min(arguments.len()));
     let by_slurmctld = process::is_by_slurmctld();
     if name == NAME {
         let rest = if rest.is_empty() { rest } else { alias::expand(rest, by_slurmctld) };
@@ -88,13 +92,13 @@ fn expand(mut words: Vec<OsString>, executable: &Path) -> Result<Vec<OsString>, 
     Ok(alias::expand(std::iter::once(OsString::from(name)).chain(rest), by_slurmctld))
 }
 
-/// The name of ours that a path ends with.
+/// The known name that a path ends with.
 fn known(path: &Path) -> Option<&'static str> {
     let name = path.file_name().and_then(OsStr::to_str)?;
     names().into_iter().chain([NAME]).find(|known| *known == name)
 }
 
-/// The name of the hard link that runs, for a call without a name, or through a symbolic link of another name.
+/// The name of the running hard link, for a call without a name or through a symbolic link of another name.
 fn linked(first: &OsStr, executable: &Path) -> Option<&'static str> {
     known(executable).filter(|name| *name != NAME || first.is_empty())
 }
@@ -103,17 +107,17 @@ fn linked(first: &OsStr, executable: &Path) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn written(words: &[&str], executable: &str) -> Result<String, String> {
-        let words = words.iter().map(OsString::from).collect();
-        let words = expand(words, Path::new(executable)).map_err(|it| it.to_string())?;
-        Ok(words.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "))
+    fn written(arguments: &[&str], executable: &str) -> Result<String, String> {
+        let arguments = arguments.iter().map(OsString::from).collect();
+        let arguments = expand(arguments, Path::new(executable)).map_err(|it| it.to_string())?;
+        Ok(arguments.iter().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" "))
     }
 
     #[test]
-    fn the_name_of_a_call_says_which_program_is_meant() {
+    fn the_name_of_a_call_selects_the_program() {
         let own = "/usr/local/bin/slurm-elastic";
         let link = "/usr/local/bin/startnode-failed";
-        for (words, executable, expected) in [
+        for (arguments, executable, expected) in [
             (&["startnode", "n1"][..], own, "startnode n1"),
             (&["/opt/bin/startnode", "n1"], own, "startnode n1"),
             (&["./startnode-failed", "n1"], own, "startnode --failed n1"),
@@ -121,14 +125,14 @@ mod tests {
             (&["slurm-elastic", "--json", "list"], own, "slurm-elastic --json list"),
             (&["slurm-elastic", "kill_all_nodes"], own, "slurm-elastic stopnode --all"),
             (&["slurm-elastic"], own, "slurm-elastic"),
-            // A symbolic link of the site's own.
+            // A symbolic link with a name of the site's choice.
             (&["resume.sh", "n1"], link, "startnode --failed n1"),
             (&["", "list"], own, "slurm-elastic list"),
             (&[], link, "startnode --failed"),
             (&[], own, "slurm-elastic"),
         ] {
-            let found = written(words, executable);
-            assert_eq!(found.as_deref(), Ok(expected), "{words:?} {executable}");
+            let found = written(arguments, executable);
+            assert_eq!(found.as_deref(), Ok(expected), "{arguments:?} {executable}");
         }
     }
 
@@ -145,13 +149,13 @@ mod tests {
 
     #[test]
     fn options_of_all_programs_may_stand_before_the_subcommand() {
-        let parse = |words: &str| command().try_get_matches_from(words.split(' ')).unwrap();
-        for words in
+        let parse = |arguments: &str| command().try_get_matches_from(arguments.split(' ')).unwrap();
+        for arguments in
             ["slurm-elastic --config c.yaml start n1", "slurm-elastic start --config c.yaml n1"]
         {
-            let matches = parse(words);
+            let matches = parse(arguments);
             let (_, start) = matches.subcommand().unwrap();
-            assert_eq!(start.get_one("config"), Some(&PathBuf::from("c.yaml")), "{words}");
+            assert_eq!(start.get_one("config"), Some(&PathBuf::from("c.yaml")), "{arguments}");
         }
         command().debug_assert();
     }

@@ -1,6 +1,6 @@
 //! Text for people on standard output and standard error, with colours on a terminal.
 //!
-//! Never `println!`: it panics when slurmctld has closed the pipe, and then the machines just started are lost sight of.
+//! `println!` is not used: it panics when slurmctld has closed the pipe, and the machines just started would go untracked.
 
 use hostlist::Hostlist;
 use std::fmt::Display;
@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Clears the current line of a terminal.
 const OVER: &str = "\r\x1b[K";
 
-/// Where to write, and how.
+/// Volume, colours and kind of standard output and standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Output {
     /// How much to print.
     pub volume: Volume,
-    /// True if standard output takes colours.
+    /// True to print colours on standard output.
     pub colour: bool,
     /// True if standard output is a terminal.
     terminal: bool,
-    /// True if standard error is a terminal, on which progress is drawn.
+    /// True to draw progress on standard error, which is then a terminal.
     pub draws: bool,
 }
 
@@ -51,7 +51,7 @@ pub enum Colour {
 }
 
 impl Output {
-    /// The output of this process: colours only on a terminal, and not if `no_color` is set.
+    /// Inspects the output of this process. Colours need a terminal, and `no_color` disables them.
     #[must_use]
     pub fn new(volume: Volume, no_color: bool) -> Self {
         Self {
@@ -68,58 +68,58 @@ impl Output {
         Self { draws: false, ..self }
     }
 
-    /// How many characters fit on a line: as many as the terminal has, or enough for a page.
+    /// Number of characters per line: the width of the terminal, or 120.
     #[must_use]
     pub fn width(&self) -> usize {
         let size = terminal_size::terminal_size().filter(|_| self.terminal);
         size.map_or(120, |(terminal_size::Width(columns), _)| usize::from(columns))
     }
 
-    /// Draws a line on the terminal that the next line replaces; does nothing elsewhere.
+    /// Draws a line on the terminal that the next output replaces. Does nothing elsewhere.
     pub fn draw(&self, line: impl Display) {
         if self.draws {
             let _ = write!(io::stderr(), "{OVER}{line}");
         }
     }
 
-    /// The escape sequence that removes the progress line before another is printed.
-    fn room(self, terminal: bool) -> &'static str {
+    /// The escape sequence that clears the progress line before another line is printed.
+    fn clear_progress(self, terminal: bool) -> &'static str {
         if self.draws && terminal { OVER } else { "" }
     }
 
     /// Prints a line on standard output, whatever the volume.
     pub fn print(&self, line: impl Display) {
-        self.printed(writeln!(io::stdout(), "{}{line}", self.room(self.terminal)));
+        self.printed(writeln!(io::stdout(), "{}{line}", self.clear_progress(self.terminal)));
     }
 
     /// Writes a file to standard output, byte for byte.
-    pub fn hand_out(&self, file: &[u8]) {
+    pub fn print_file(&self, file: &[u8]) {
         let mut stdout = io::stdout();
         self.printed(stdout.write_all(file).and_then(|()| stdout.flush()));
     }
 
     fn printed(self, written: io::Result<()>) {
         if let Err(error) = written
-            && is_lost(&error)
+            && loses_output(&error)
             && !LOST.swap(true, Ordering::Relaxed)
         {
-            self.complain(format_args!("cannot write to standard output: {error}"));
+            self.print_error(format_args!("cannot write to standard output: {error}"));
         }
     }
 
     /// Prints a line on standard output, unless quiet.
-    pub fn say(&self, line: impl Display) {
+    pub fn print_unless_quiet(&self, line: impl Display) {
         if self.volume >= Volume::Normal {
             self.print(line);
         }
     }
 
     /// Prints a line on standard error, whatever the volume.
-    pub fn complain(&self, line: impl Display) {
-        let _ = writeln!(io::stderr(), "{}{line}", self.room(true));
+    pub fn print_error(&self, line: impl Display) {
+        let _ = writeln!(io::stderr(), "{}{line}", self.clear_progress(true));
     }
 
-    /// The text in a colour, if the output has colours.
+    /// Colours a text, if the output has colours.
     #[must_use]
     pub fn paint(&self, colour: Colour, text: impl Display) -> String {
         if !self.colour {
@@ -136,10 +136,10 @@ impl Output {
     }
 }
 
-/// Longest host list in a line for people, in characters.
+/// Maximum length of a printed host list, in characters.
 const LONGEST_LIST: usize = 200;
 
-/// A host list that fits into a line: of a long one the beginning, and how many nodes it has.
+/// Shortens a host list that is too long for a line, and adds its number of nodes.
 #[must_use]
 pub fn shortened(nodes: &Hostlist) -> String {
     let text = nodes.to_string();
@@ -151,22 +151,22 @@ pub fn shortened(nodes: &Hostlist) -> String {
     format!("{whole},… ({} nodes)", nodes.len())
 }
 
-/// True once standard output could not be written, as on a full disk; there is one standard output per process.
+/// True once writing to standard output has failed, for example on a full disk. There is one standard output per process.
 static LOST: AtomicBool = AtomicBool::new(false);
 
-/// True if standard output could not be written, as on a full disk.
+/// True if writing to standard output has failed, for example on a full disk.
 #[must_use]
-pub fn lost() -> bool {
+pub fn has_lost_output() -> bool {
     LOST.load(Ordering::Relaxed)
 }
 
-/// True for an error that loses output; that nobody reads it is none.
-fn is_lost(error: &io::Error) -> bool {
+/// True for an error that loses output. A closed reader is none.
+fn loses_output(error: &io::Error) -> bool {
     let closed = error.raw_os_error() == Some(nix::libc::EBADF);
     !(closed || error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// An error with all its causes as one text, `error: cause: cause`; an excerpt of a file comes last.
+/// Formats an error with all its causes, as `error: cause: cause`. An excerpt of a file comes last.
 #[must_use]
 pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let whole = error.to_string();

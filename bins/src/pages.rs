@@ -1,4 +1,4 @@
-//! Man pages, completions and the list of other names, which `./install` installs beside the programs.
+//! Man pages, shell completions and the list of names, which `./install` installs with the programs.
 
 use crate::alias;
 use crate::multicall::{self, NAME};
@@ -11,13 +11,13 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-/// Writes them below a directory: `man`, `completions`, and `names`, those of all hard links.
+/// Writes `man`, `completions`, and `names`, the names of all hard links, into a directory.
 pub(crate) fn write(directory: &Path) -> io::Result<()> {
     let (pages, shells) = (directory.join("man"), directory.join("completions"));
     fs::create_dir_all(&pages)?;
     for program in &PROGRAMS {
         let command = (program.command)();
-        // clap repeats its own `help` as if it were one of our commands.
+        // Otherwise clap lists its own `help` as a command.
         pages_to(command.clone().disable_help_subcommand(true), &pages)?;
         completions(&shells, command)?;
     }
@@ -34,7 +34,7 @@ pub(crate) fn write(directory: &Path) -> io::Result<()> {
     fs::write(directory.join("names"), multicall::names().join("\n") + "\n")
 }
 
-/// Has one page stand for another name, too.
+/// Links another name to a page.
 fn link(pages: &Path, name: &str, program: &str) -> io::Result<()> {
     let path = pages.join(format!("{name}.1"));
     match symlink(format!("{program}.1"), path) {
@@ -43,7 +43,7 @@ fn link(pages: &Path, name: &str, program: &str) -> io::Result<()> {
     }
 }
 
-/// Adds what clap does not write.
+/// Adds the sections that clap does not write.
 fn complete(pages: &Path) -> io::Result<()> {
     for page in fs::read_dir(pages)? {
         let path = page?.path();
@@ -53,7 +53,7 @@ fn complete(pages: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// clap does not know that what comes last are examples, one a line, and exit codes.
+/// Splits clap's section EXTRA into examples, exit status and notes.
 fn sections(page: &str) -> String {
     let page = page.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n.nf\n");
     let page = page.replace("\n\nExit code: ", "\n.fi\n.SH \"EXIT STATUS\"\n");
@@ -87,8 +87,8 @@ Credentials, as Oracle\\(aqs and OpenStack\\(aqs own clients take them.
 
 fn see_also() -> String {
     let names = [NAME].into_iter().chain(PROGRAMS.iter().map(|program| program.name));
-    let ours: Vec<String> = names.map(|name| format!(".BR {name} (1),\n")).collect();
-    format!(".SH \"SEE ALSO\"\n{}.BR slurm.conf (5),\n.BR scontrol (1)\n", ours.concat())
+    let programs: Vec<String> = names.map(|name| format!(".BR {name} (1),\n")).collect();
+    format!(".SH \"SEE ALSO\"\n{}.BR slurm.conf (5),\n.BR scontrol (1)\n", programs.concat())
 }
 
 fn completions(folder: &Path, mut command: Command) -> io::Result<()> {

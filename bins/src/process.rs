@@ -1,9 +1,8 @@
-//! The process itself: fit to run whoever started it.
+//! Setup of the process, arguments and exit codes.
 //!
-//! slurmctld starts its programs without PATH and HOME, with standard descriptors closed (22.05) or with a pipe that
-//! breaks when slurmctld stops (24.11, 26.05), and with its own blocked signals (22.05). Closed descriptors are opened on
-//! `/dev/null` by Rust's runtime before `main`, and a broken pipe is an error that [`output`](crate::output) ignores, as
-//! the runtime ignores SIGPIPE.
+//! slurmctld starts its programs without PATH and HOME, with standard descriptors closed (22.05) or a pipe that breaks when
+//! slurmctld stops (24.11, 26.05), and with its own signal mask (22.05). Rust's runtime opens closed descriptors on
+//! `/dev/null` before `main` and ignores SIGPIPE; [`output`](crate::output) ignores the error of a broken pipe.
 
 use crate::alias;
 use crate::args::Common;
@@ -11,7 +10,7 @@ use crate::bootstrap::Bootstrap;
 use crate::environment::Environment;
 use crate::log::{Entry, Level};
 use crate::multicall::NAME;
-use crate::output::lost;
+use crate::output::has_lost_output;
 use crate::programs::PROGRAMS;
 use clap::{ArgMatches, Command, Error, Parser};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -22,47 +21,47 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// All is well.
+/// Success.
 pub const SUCCESS: u8 = 0;
-/// Some nodes failed; each is named.
+/// Some nodes failed. Each is named in the output.
 pub const SOME_FAILED: u8 = 1;
-/// Wrong usage or configuration; nothing was done.
+/// Wrong usage or configuration. Nothing was done.
 pub const USAGE_ERROR: u8 = 2;
 
-/// Undoes what slurmctld leaves us with; the first thing that `main` does.
+/// Restores the signal mask and raises the limit of open files. `main` calls it first.
 pub fn prepare() {
-    // With TERM blocked, a run could not be ended in order. That it cannot be unblocked is no reason not to run.
+    // With SIGTERM blocked, a run could not be cancelled gracefully. A failure here is no reason not to run.
     let _ = SigSet::all().thread_unblock();
-    // Each node's lock is an open file, and the usual limit is a thousand of them.
+    // Each node's lock is an open file, and the usual soft limit is 1024.
     if let Ok((_, most)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, most, most);
     }
 }
 
-/// Runs a program that is an executable of its own: reads its arguments, and goes on to its exit code.
+/// Runs a program as a separate executable, and returns its exit code.
 pub fn run<A: Parser, F: Future<Output = u8>>(program: impl FnOnce(A) -> F) -> ExitCode {
     prepare();
-    let words = alias::expand(std::env::args_os(), is_by_slurmctld());
-    execute(A::command(), &words, |matches| run_matches(matches, program))
+    let arguments = alias::expand(std::env::args_os(), is_by_slurmctld());
+    execute(A::command(), &arguments, |matches| run_matches(matches, program))
 }
 
-/// Parses the command line, and runs what it asks for to its exit code.
+/// Parses the command line, runs the program, and returns its exit code.
 pub(crate) fn execute(
     mut command: Command,
-    words: &[OsString],
+    arguments: &[OsString],
     run: impl FnOnce(&ArgMatches) -> Result<u8, Error>,
 ) -> ExitCode {
-    let parsed = command.try_get_matches_from_mut(words);
+    let parsed = command.try_get_matches_from_mut(arguments);
     match parsed.and_then(|matches| run(&matches)) {
-        Ok(code) => ExitCode::from(if lost() { code.max(SOME_FAILED) } else { code }),
+        Ok(code) => ExitCode::from(if has_lost_output() { code.max(SOME_FAILED) } else { code }),
         Err(error) => {
             let error = error.format(&mut command);
-            refuse(command, words, &error)
+            refuse(command, arguments, &error)
         }
     }
 }
 
-/// Runs a program with arguments that were parsed.
+/// Runs a program with its parsed arguments.
 pub(crate) fn run_matches<A: Parser, F: Future<Output = u8>>(
     matches: &ArgMatches,
     program: impl FnOnce(A) -> F,
@@ -70,30 +69,30 @@ pub(crate) fn run_matches<A: Parser, F: Future<Output = u8>>(
     A::from_arg_matches(matches).map(|arguments| block_on(program(arguments)))
 }
 
-/// True if slurmctld has called us to start nodes.
+/// True if slurmctld called this process to start nodes.
 pub(crate) fn is_by_slurmctld() -> bool {
     let caller = Environment::read().caller(Role::Resume);
     matches!(caller, Caller::Slurm | Caller::RebootJob)
 }
 
-/// Prints what is wrong with a call, or the help that it asks for.
-pub(crate) fn refuse(command: Command, words: &[OsString], error: &Error) -> ExitCode {
+/// Prints the help that was requested, or a usage error.
+pub(crate) fn refuse(command: Command, arguments: &[OsString], error: &Error) -> ExitCode {
     let _ = error.print();
     if !error.use_stderr() {
         return ExitCode::from(SUCCESS);
     }
-    note(command, words, error);
+    log_usage_error(command, arguments, error);
     ExitCode::from(USAGE_ERROR)
 }
 
-/// Logs what is wrong with a call: slurmctld shows nobody what its programs say. Whoever sees it has seen it.
-fn note(command: Command, words: &[OsString], error: &Error) {
+/// Logs a usage error, unless standard error is a terminal: slurmctld discards what its programs print.
+fn log_usage_error(command: Command, arguments: &[OsString], error: &Error) {
     if io::stderr().is_terminal() {
         return;
     }
     let name = command.get_name().to_owned();
-    // What could be read of the options says which log.
-    let known = command.ignore_errors(true).try_get_matches_from(words).ok();
+    // The path of the log may be among the options that were valid.
+    let known = command.ignore_errors(true).try_get_matches_from(arguments).ok();
     let path = |name| known.as_ref()?.try_get_one::<PathBuf>(name).ok()?.cloned();
     let format = known.as_ref().and_then(|it| it.try_get_one("log_format").ok()?.copied());
     let (config, log) = (path("config"), path("log"));
@@ -106,13 +105,20 @@ fn note(command: Command, words: &[OsString], error: &Error) {
     let bootstrap = Bootstrap::open(program.map_or(NAME, |program| program.name), &common);
     if bootstrap.log_path != Path::new("-") {
         let text = error.to_string();
-        let said = text.split("\n\n").next().unwrap_or_default();
-        let message = said.strip_prefix("error: ").unwrap_or(said);
+        let first = text
+            .split(
+                "
+
+",
+            )
+            .next()
+            .unwrap_or_default();
+        let message = first.strip_prefix("error: ").unwrap_or(first);
         bootstrap.log.write(Entry { level: Level::Error, node: None, message });
     }
 }
 
-/// Runs the future on this one thread: start-up in a millisecond, and nothing goes on when `main` has ended.
+/// Runs the future on this thread, which starts in a millisecond and leaves nothing running after `main`.
 fn block_on(future: impl Future<Output = u8>) -> u8 {
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(future),

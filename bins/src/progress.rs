@@ -1,4 +1,4 @@
-//! Progress, drawn in one line of a terminal.
+//! The progress line on a terminal.
 
 use crate::output::Output;
 use provision::state::{Event, EventKind};
@@ -9,11 +9,11 @@ use std::time::Duration;
 /// The width of a bar in characters.
 const WIDTH: usize = 20;
 
-/// How long an operator waits without being told what for.
+/// Delay before the progress line says what the program waits for.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// What a line about an answer that is waited for begins with.
-const WAITING: &str = "waiting for an answer of ";
+/// Prefix of the line that says what the program waits for.
+const WAITING: &str = "waiting for ";
 
 /// The progress of work on nodes; nothing is drawn where standard error is no terminal.
 #[derive(Debug, Default)]
@@ -27,14 +27,14 @@ struct Counted {
 }
 
 impl ProgressBar {
-    /// Starts to count to a number of nodes.
+    /// Starts counting to a number of nodes.
     pub fn expect(&self, output: Output, total: usize) {
         let mut counted = self.counted();
         *counted = Counted { total, ..Counted::default() };
         counted.draw_count(output);
     }
 
-    /// Counts a node whose work has ended, and draws the line again: something may have been written over it.
+    /// Counts a node whose work has ended, and redraws the line, because other output may have replaced it.
     pub fn event(&self, output: Output, event: &Event) {
         let mut counted = self.counted();
         if let Some(node) = event.node.as_ref().filter(|_| ends(event.event)) {
@@ -49,25 +49,25 @@ impl ProgressBar {
         self.counted().line = Some(line.to_owned());
     }
 
-    /// Waits for an answer. After two seconds it draws whose, until something else is drawn or the answer is there.
+    /// Awaits a future. After two seconds, the progress line says what for, unless there is another line.
     pub async fn while_waiting<T>(
         &self,
         output: Output,
-        whose: &str,
+        what: &str,
         answer: impl Future<Output = T>,
     ) -> T {
         tokio::pin!(answer);
         tokio::select! {
             biased;
             answer = &mut answer => return answer,
-            () = tokio::time::sleep(SILENCE) => self.draw_waiting(output, whose),
+            () = tokio::time::sleep(SILENCE) => self.draw_waiting(output, what),
         }
         let answer = answer.await;
         self.clear_waiting(output);
         answer
     }
 
-    /// Removes the line that says what is waited for.
+    /// Clears the line that says what the program waits for.
     fn clear_waiting(&self, output: Output) {
         let mut counted = self.counted();
         if counted.line.as_ref().is_some_and(|line| line.starts_with(WAITING)) {
@@ -76,7 +76,7 @@ impl ProgressBar {
         }
     }
 
-    /// Draws what is waited for, unless something else is drawn already.
+    /// Draws what the program waits for, unless there is another line.
     fn draw_waiting(&self, output: Output, what: &str) {
         let is_idle = {
             let counted = self.counted();
@@ -87,7 +87,7 @@ impl ProgressBar {
         }
     }
 
-    /// Removes the line.
+    /// Clears the line and the count.
     pub fn clear(&self, output: Output) {
         let mut counted = self.counted();
         if counted.total > 0 || counted.line.is_some() {
@@ -120,7 +120,7 @@ fn ends(event: EventKind) -> bool {
     )
 }
 
-/// A bar, filled as far as the work is done.
+/// Renders a progress bar.
 #[must_use]
 pub fn bar(done: usize, total: usize) -> String {
     let full = (done * WIDTH).checked_div(total).unwrap_or(WIDTH).min(WIDTH);

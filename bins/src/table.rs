@@ -3,7 +3,7 @@
 /// The lines of a table, the header first; the last column is not padded.
 #[must_use]
 pub fn lines<const N: usize>(head: [&str; N], rows: &[[String; N]]) -> Vec<String> {
-    let mut widths = head.map(|word| word.chars().count());
+    let mut widths = head.map(|title| title.chars().count());
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = (*width).max(cell.chars().count());

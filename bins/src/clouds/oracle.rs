@@ -193,7 +193,7 @@ async fn connect(oracle: &Oracle, wanted: Wanted<'_>) -> Result<Connected, Diagn
             found.map_err(|diagnostic| warnings.push(diagnostic.to_string())).ok()
         }
         (Purpose::Launch | Purpose::Perhaps | Purpose::Check, Some(_))
-        | (Purpose::Look | Purpose::Print | Purpose::Other | Purpose::EndAll, _) => None,
+        | (Purpose::Observe | Purpose::Print | Purpose::Other | Purpose::EndAll, _) => None,
     };
     if purpose == Purpose::Check {
         for found in subnets(oracle, slurm, &cloud).await {

@@ -113,7 +113,7 @@ fn explanations(subject: Option<&Subject>, facts: &Facts<'_>) -> Vec<Explanation
 /// What the operator decided, as far as it can be read.
 fn site(bootstrap: &Bootstrap, settings: Option<&Settings>, slurm: &Slurm) -> Site {
     let read = |settings| {
-        wiring::site(settings, &bootstrap.environment, &slurm.config, Purpose::Look).ok()
+        wiring::site(settings, &bootstrap.environment, &slurm.config, Purpose::Observe).ok()
     };
     let site = settings.and_then(read).map(|(site, _)| site);
     site.unwrap_or_else(|| Site::new(Identity::by_name()))

@@ -1,4 +1,4 @@
-//! `finish`: limits become the node section of slurm.conf.
+//! `finish`: generates the node section of slurm.conf from the limits.
 
 mod change;
 mod check;
@@ -7,7 +7,7 @@ mod inputs;
 mod power;
 mod sources;
 
-pub(super) use change::{Aim, Change};
+pub(super) use change::{Change, Goal};
 pub(super) use inputs::Inputs;
 pub(super) use sources::Sources;
 
@@ -30,7 +30,7 @@ use std::time::Duration;
 /// Generate the node section of slurm.conf from limits.yaml, and apply it.
 ///
 /// Shows the changes, tries the new file on a throw-away slurmctld, replaces slurm.conf atomically (the previous version is
-/// kept), and tells slurmctld. Nothing is written if nothing changes, if the new file does not work, or if a node to be
+/// kept), and is_unapplied slurmctld. Nothing is written if nothing changes, if the new file does not work, or if a node to be
 /// removed runs a job. If slurmctld does not answer afterwards, the previous file is restored.
 #[derive(Debug, Parser)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
@@ -82,9 +82,9 @@ Examples:
 
 Exit code: 0 success (also if nothing changes), 1 something failed (it is named), 2 wrong usage, limits or configuration (nothing done).";
 
-/// Writes the node section of slurm.conf, or checks, or prints it.
+/// Writes, checks or prints the node section of slurm.conf.
 pub async fn run(mut arguments: Arguments) -> u8 {
-    // A check makes neither log nor state directory.
+    // A check creates neither log nor state directory.
     arguments.common.dry_run |= arguments.check;
     let bootstrap = Bootstrap::open("finish", &arguments.common);
     Box::pin(begin(&bootstrap, &arguments)).await.unwrap_or_else(|why| bootstrap.fail(&why))
@@ -105,7 +105,7 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     if !arguments.force
         && let Some(unready) = inputs::unready(&context)
     {
-        context.output.complain(unready);
+        context.output.print_error(unready);
         return Ok(SOME_FAILED);
     }
     let inputs = Inputs::read(&arguments.sources, &context).await?;
@@ -132,12 +132,12 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     }
     let request = request(arguments, &context, &inputs);
     let (common, marked, limits) = (&arguments.common, &inputs.marked, &inputs.limits);
-    let aim = Aim::Finish { request, limits };
-    let change = Change { common, marked, aim, prove: !arguments.no_prove };
+    let goal = Goal::Finish { request, limits };
+    let change = Change { common, marked, goal, prove: !arguments.no_prove };
     Box::pin(change.make(context)).await
 }
 
-/// Opens everything to change slurm.conf, with its lock; without one where there is no lock to be had.
+/// Opens everything to change slurm.conf, and takes its lock. Without a state directory there is no lock.
 pub(super) async fn open_locked(
     bootstrap: &Bootstrap,
     purpose: Purpose,
@@ -162,23 +162,23 @@ pub(super) async fn open_locked(
         );
         return Err(Diagnostic::new(text).transient(true));
     }
-    // What was read before is what the other has changed.
+    // The other program has changed slurm.conf since it was read.
     Ok((Context::open(bootstrap, purpose, None).await?, Some(lock)))
 }
 
-/// Checks everything, until it is told to end: nothing is under way that would have to be ended in order.
+/// Runs all checks until a signal arrives. There is nothing to clean up then.
 async fn check(arguments: &Arguments, context: Context) -> u8 {
     let output = context.output;
     tokio::select! {
         code = run_checks(arguments, context) => code,
         () = until_interrupted() => {
-            output.complain("interrupted; not everything was checked");
+            output.print_error("interrupted; not everything was checked");
             SOME_FAILED
         }
     }
 }
 
-/// Runs all checks: what cannot be read or listed fails a check of its own, and hides no other.
+/// Runs all checks. Input that cannot be read fails a check of its own and hides no other.
 async fn run_checks(arguments: &Arguments, mut context: Context) -> u8 {
     let _ = context.find_images().await;
     let slurmctld = check::slurmctld(&mut context).await;
@@ -192,7 +192,7 @@ async fn run_checks(arguments: &Arguments, mut context: Context) -> u8 {
     check::all(&context, &arguments.common, limits, slurmctld).await
 }
 
-/// What would stand between the markers, and whether slurmctld is yet to be told of it.
+/// The node section that would be written, and whether slurmctld already runs with it.
 async fn planned(
     arguments: &Arguments,
     context: &Context,
@@ -203,14 +203,14 @@ async fn planned(
         .with_run(&arguments.common, async |run: &Run<'_>| {
             let (plan, _) = run::preview_finish(run, &request).await?;
             let section = planned_section(&inputs.marked, Some(&inputs.cluster), &plan)?;
-            // Refused where what slurmctld is yet to be told would hit a job.
-            let tells = |step: &Step| {
+            // A change that is refused because of a job is not applied either.
+            let is_pending = |step: &Step| {
                 matches!(
                     step,
                     Step::Slurm(SlurmStep::Reload(_)) | Step::Report(ReportStep::Refuse { .. })
                 )
             };
-            Ok(New { section, unapplied: plan.steps().any(tells) })
+            Ok(New { section, unapplied: plan.steps().any(is_pending) })
         })
         .await
 }

@@ -106,7 +106,7 @@ pub async fn run(arguments: Arguments) -> u8 {
 
 async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
     let common = &arguments.common;
-    let context = Context::open(bootstrap, Purpose::Look, None).await?;
+    let context = Context::open(bootstrap, Purpose::Observe, None).await?;
     let listed = async |run: &Run<'_>| {
         let mut cancel = run.tools.cancel.clone();
         let shown = async {
@@ -174,11 +174,11 @@ async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result
         let old = std::fs::read(path)
             .map_err(|error| Diagnostic::new(format!("cannot read {}: {error}", path.display())))?;
         let new = plan::hosts(&old, &machines, None)?;
-        context.output.hand_out(&new);
+        context.output.print_file(&new);
     } else {
         print(context, arguments, &rows);
     }
-    let code = context.blind(&observed);
+    let code = context.report_unobserved(&observed);
     Ok(if known { code } else { SOME_FAILED })
 }
 
@@ -255,7 +255,7 @@ async fn watch(
                 tokio::time::sleep_until(until).await;
                 break;
             }
-            output.hand_out(over(&picture).as_bytes());
+            output.print_file(over(&picture).as_bytes());
             if Instant::now() >= until {
                 break;
             }

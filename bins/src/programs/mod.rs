@@ -16,13 +16,13 @@ use crate::diagnostic::Diagnostic;
 use crate::process::run_matches;
 use clap::{ArgMatches, Command, CommandFactory as _, Error};
 
-/// A program: by its own name, and as a subcommand of `slurm-elastic`.
+/// A program, which is also a subcommand of `slurm-elastic`.
 pub struct Program {
     /// The name of its hard link.
     pub name: &'static str,
-    /// The subcommand.
+    /// The name of the subcommand.
     pub subcommand: &'static str,
-    /// What it takes, with its help: also for manual pages and completions.
+    /// The command line with its help, for parsing, man pages and completions.
     pub command: fn() -> Command,
     /// Runs the program with its parsed arguments.
     pub(crate) run: fn(&ArgMatches) -> Result<u8, Error>,
@@ -58,7 +58,7 @@ pub const PROGRAMS: [Program; 11] = [
     program!(nodewatch, "watch"),
 ];
 
-/// What is wrong with the name of a partition.
+/// The error for an unknown partition.
 fn no_partition(name: &str) -> Diagnostic {
     Diagnostic::new(format!("slurm.conf has no partition {name}"))
 }

@@ -1,4 +1,4 @@
-//! `rebuild`: nodes get their image, or a reboot.
+//! `rebuild`: gives nodes a new image, or reboots them.
 
 mod roll;
 mod snapshot;
@@ -23,11 +23,11 @@ use slurmctl::{Caller, Role};
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-/// Give nodes their image, or reboot those that have it.
+/// Rebuild nodes with a new image, or reboot those that have it.
 ///
-/// Slurm calls it as RebootProgram, with a host list on the controller or with nothing on the node itself. The image is
-/// what the node's own file says (StackHPC's reboot vars), or its hostvars, or the reason (rebuild image:NAME), or its
-/// feature image=, or the configuration.
+/// Slurm calls it as RebootProgram, with a host list on the controller or without arguments on the node itself. The image
+/// comes from the first of these that names one: the node's file in reboot_vars, its hostvars, its reason in Slurm (rebuild
+/// image:NAME), its feature image=, the configuration.
 #[derive(Debug, Parser)]
 #[command(name = "rebuild", version, after_help = EXAMPLES, subcommand_precedence_over_arg = true)]
 pub struct Arguments {
@@ -46,7 +46,7 @@ pub struct Arguments {
     features: Option<String>,
 }
 
-// Each is described where its options are: what stood here would take the place of it in the help.
+// A doc comment here would replace that of the subcommand's options in the help.
 #[derive(Debug, Subcommand)]
 enum Command {
     Submit(submit::Submit),
@@ -56,7 +56,7 @@ enum Command {
 
 const EXAMPLES: &str = "\
 Examples:
-  rebuild submit --image rocky-9.5-v2 --batch 4 --canary 1   roll a new image over all nodes
+  rebuild submit --image rocky-9.5-v2 --batch 4 --canary 1   roll out a new image to all nodes
   rebuild submit --jobs --option=--qos=high                  a rebuild job for each node of partition rebuild
   rebuild status                                             show progress
   rebuild image n001 --name golden                           make an image of a running node
@@ -67,9 +67,9 @@ In slurm.conf:
   SlurmctldParameters=reboot_from_controller
 
 Exit code: 0 success, 1 some nodes failed (each is named), 2 wrong usage or configuration
-(nothing done in the cloud; nodes that Slurm waits for say why in their reason).";
+(nothing done in the cloud; nodes that Slurm waits for get a reason).";
 
-/// Rebuilds or reboots nodes, or runs a command about images.
+/// Rebuilds or reboots nodes, or runs a subcommand.
 pub async fn run(arguments: Arguments) -> u8 {
     let begun = Instant::now();
     let bootstrap = Bootstrap::open("rebuild", &arguments.common);
@@ -78,13 +78,12 @@ pub async fn run(arguments: Arguments) -> u8 {
         Err(why) => why,
     };
     let code = bootstrap.fail(&why);
-    // Whoever sits there, or has it called by Ansible or cron, has made a mistake, and a rebuild that Slurm waits for may be
-    // on its way.
-    let waits = bootstrap.environment.caller(Role::Reboot) == Caller::Slurm;
-    if waits
+    // An error in a call by hand, Ansible or cron says nothing about a rebuild that Slurm may be waiting for.
+    let slurm_waits = bootstrap.environment.caller(Role::Reboot) == Caller::Slurm;
+    if slurm_waits
         && arguments.command.is_none()
         && !arguments.common.dry_run
-        && let Ok(names) = meant(&arguments, &bootstrap.environment)
+        && let Ok(names) = requested_nodes(&arguments, &bootstrap.environment)
     {
         report_not_rebuilt(&bootstrap, &names, &why).await;
     }
@@ -98,15 +97,15 @@ async fn begin(
 ) -> Result<u8, Diagnostic> {
     let common = &arguments.common;
     if let (Some(nodes), Some(_)) = (&arguments.nodes, &arguments.command) {
-        return Err(Diagnostic::new(format!("{nodes} before a command: name nodes behind it")));
+        return Err(Diagnostic::new(format!("{nodes} before a command; name nodes after it")));
     }
     let Some(command) = &arguments.command else {
         return Box::pin(called(bootstrap, arguments, begun)).await;
     };
     let mut context = Context::open(bootstrap, Purpose::Perhaps, None).await?;
     context.fill(None).await;
-    context.find_images_or_go_on().await?;
-    if let Some(hidden) = context.hidden() {
+    context.find_available_images().await?;
+    if let Some(hidden) = context.hidden_nodes_warning() {
         context.warn(&hidden);
     }
     match command {
@@ -116,21 +115,21 @@ async fn begin(
     }
 }
 
-/// A call as RebootProgram, which ends before slurmctld gives it up.
+/// Runs as RebootProgram, and ends before slurmctld kills the program.
 async fn called(
     bootstrap: &Bootstrap,
     arguments: &Arguments,
     begun: Instant,
 ) -> Result<u8, Diagnostic> {
-    let names = meant(arguments, &bootstrap.environment)?;
+    let names = requested_nodes(arguments, &bootstrap.environment)?;
     let list: Hostlist = names.iter().collect();
     let mut context = Context::open(bootstrap, Purpose::Perhaps, Some(&list)).await?;
     context.fill(Some(&names)).await;
     let deadline = wiring::deadline(&context.settings, &context.slurm.config, &list);
-    // slurmctld counts from when it called us.
+    // slurmctld's timeout starts with its call.
     let left = || deadline.saturating_sub(begun.elapsed());
-    // Slurm waits, and nodes whose own files say enough need no list.
-    in_time(Some(left()), context.find_images_or_go_on()).await?;
+    // Slurm waits, and nodes whose files name the image need no list.
+    in_time(Some(left()), context.find_available_images()).await?;
     if let Some(mistyped) = mistyped(&names, &context) {
         return Err(mistyped);
     }
@@ -138,7 +137,7 @@ async fn called(
     nodes(&context, &arguments.common, &names).await
 }
 
-/// Where StackHPC's appliance writes the image of each node.
+/// Paths where StackHPC's appliance writes the image of each node.
 fn target_files(context: &Context) -> TargetFiles {
     let paths = &context.settings.paths;
     let folder = |path: Option<&str>, usual| context.environment.expand(path.unwrap_or(usual));
@@ -148,38 +147,41 @@ fn target_files(context: &Context) -> TargetFiles {
     TargetFiles { reboot_vars, hostvars, required }
 }
 
-/// The nodes of a call as RebootProgram.
-fn meant(arguments: &Arguments, environment: &Environment) -> Result<Vec<NodeName>, Diagnostic> {
+/// The nodes that a call names, or this machine.
+fn requested_nodes(
+    arguments: &Arguments,
+    environment: &Environment,
+) -> Result<Vec<NodeName>, Diagnostic> {
     match &arguments.nodes {
         Some(nodes) => nodes.node_names().map_err(Diagnostic::from),
         None => Ok(vec![this_machine(environment)?]),
     }
 }
 
-/// What to say of a command that was mistyped, and reads as a node.
+/// The error for a mistyped subcommand, which was parsed as a node.
 fn mistyped(names: &[NodeName], context: &Context) -> Option<Diagnostic> {
     let [name] = names else { return None };
     let near = slurmconf::nearest(name.as_str(), ["submit", "status", "image"])?;
     let known = context.slurm.config.node(name.as_str()).is_some();
-    let text = format!("slurm.conf has no node {name}; is `rebuild {near}` meant?");
+    let text = format!("slurm.conf has no node {name}; did you mean `rebuild {near}`?");
     (!known).then(|| Diagnostic::new(text))
 }
 
-/// The node that we run on, for a RebootProgram that slurmd calls.
+/// The node that this process runs on, for a RebootProgram that slurmd calls.
 fn this_machine(environment: &Environment) -> Result<NodeName, Diagnostic> {
-    // 26.05 says it; the others leave it to us.
+    // Only Slurm 26.05 passes the name.
     let name = environment.get("SLURM_NODE_NAME").unwrap_or(&environment.hostname);
     NodeName::new(name).map_err(Diagnostic::from)
 }
 
-/// Rebuilds or reboots nodes, as Slurm asked for.
+/// Rebuilds or reboots nodes as Slurm requested.
 pub(super) async fn nodes(
     context: &Context,
     common: &Common,
     names: &[NodeName],
 ) -> Result<u8, Diagnostic> {
-    // Slurm asks only when the nodes may go down, and then says so of each; by hand, a job there is spared, as it may be
-    // where slurmctld does not say. So it is from Ansible or cron, where nobody sits there either.
+    // Slurm calls only when the nodes may go down. For other callers, a node with a job is skipped, also if slurmctld does
+    // not say whether it has one.
     let caller = context.environment.caller(Role::Reboot);
     let slurm_asks = caller == Caller::Slurm;
     let options = RebuildOptions { launch_absent: true, slurm_asks, ..RebuildOptions::default() };
@@ -196,7 +198,7 @@ pub(super) async fn nodes(
                 let (plan, look) = run::preview_rebuild(run, &targets.known, options).await;
                 let code = context.preview(common, &plan, &look);
                 for (node, why) in &targets.failed {
-                    context.output.complain(format_args!("{node}: {why}"));
+                    context.output.print_error(format_args!("{node}: {why}"));
                 }
                 return Ok(if targets.failed.is_empty() { code } else { SOME_FAILED });
             }

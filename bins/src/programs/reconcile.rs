@@ -1,4 +1,4 @@
-//! `reconcile`: cloud, Slurm and slurm.conf compared, and put right.
+//! `reconcile`: compares cloud, Slurm and slurm.conf, and repairs discrepancies.
 
 use crate::args::{Common, time};
 use crate::bootstrap::Bootstrap;
@@ -15,9 +15,9 @@ use std::time::Duration;
 
 /// Compare the cloud, Slurm and slurm.conf, and repair discrepancies.
 ///
-/// Without --apply it only shows what it would do. Nothing is terminated that was not seen in two runs, nothing at all while
-/// the cloud's listing is incomplete, and nodes that an administrator has drained or set down are not touched. Nodes for which
-/// the cloud has no capacity are drained until it has, if their partition has others, so that jobs do not wait for them.
+/// Without --apply, it only shows what it would do. It terminates only machines that it saw in two runs, and none while the
+/// cloud's listing is incomplete. It leaves nodes alone that an administrator has drained or set down. It drains nodes for
+/// which the cloud has no capacity, if their partition has others, so that jobs do not wait for them.
 #[derive(Debug, Parser)]
 #[command(name = "reconcile", version, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -41,34 +41,34 @@ Examples:
 
 Exit code: 0 success, 1 something could not be repaired or observed, 2 wrong usage or configuration (nothing done).";
 
-/// Compares cloud and Slurm, once or until told to end.
+/// Compares cloud and Slurm, once or until interrupted.
 pub async fn run(arguments: Arguments) -> u8 {
-    // One for all rounds: what is told while nobody listens is lost.
-    let told = async {
+    // One future for all rounds, so that no signal is lost.
+    let interrupted = async {
         match arguments.watch {
             Some(_) => until_interrupted().await,
             None => std::future::pending().await,
         }
     };
-    tokio::pin!(told);
+    tokio::pin!(interrupted);
     let mut code = SUCCESS;
     loop {
-        // Anew each time: the configuration may have changed.
+        // The configuration may have changed since the last round.
         let bootstrap = Bootstrap::open("reconcile", &arguments.common);
         let opened = tokio::select! {
             biased;
-            () = &mut told => return code,
+            () = &mut interrupted => return code,
             opened = open(&bootstrap) => opened,
         };
         code = match opened {
             Ok(context) => round(&context, &arguments).await,
-            // An unreachable cloud, or a file that somebody is about to change, will not be so the next time.
+            // The error may be gone in the next round.
             Err(diagnostic) => bootstrap.fail(&diagnostic),
         };
         let Some(pause) = arguments.watch else { return code };
         tokio::select! {
             biased;
-            () = &mut told => return code,
+            () = &mut interrupted => return code,
             () = tokio::time::sleep(pause) => {}
         }
     }
@@ -77,12 +77,12 @@ pub async fn run(arguments: Arguments) -> u8 {
 async fn open(bootstrap: &Bootstrap) -> Result<Context, Diagnostic> {
     let mut context = Context::open(bootstrap, Purpose::Other, None).await?;
     context.fill(None).await;
-    // What else does not fit is seen all the same.
-    context.find_images_or_go_on().await?;
+    // Other discrepancies are found without images.
+    context.find_available_images().await?;
     Ok(context)
 }
 
-/// Reconciles once; when cancelled, it ends in order.
+/// Reconciles once, and ends gracefully when cancelled.
 async fn round(context: &Context, arguments: &Arguments) -> u8 {
     let work = async |run: &Run<'_>| once(context, arguments, run).await;
     context.with_run(&arguments.common, work).await
@@ -92,42 +92,46 @@ async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
     let common = &arguments.common;
     if arguments.apply {
         let mut report = run::reconcile(run).await;
-        report.findings.extend(hidden(context));
-        note(context, &report.findings);
+        report.findings.extend(hidden_nodes(context));
+        log_findings(context, &report.findings);
         if !common.json {
-            tell(context, &report.findings);
+            print_findings(context, &report.findings);
         }
         let blind = report.findings.iter().any(|finding| finding.kind == FindingKind::Blind);
         let code = context.report(common, &report);
         context.notify(&report).await;
-        // Who forgets what it has seen never sees anything twice, and puts little right.
-        return if blind || context.forgets { SOME_FAILED } else { code };
+        // Without state nothing is seen twice, so most repairs are never made.
+        return if blind || context.state_is_lost { SOME_FAILED } else { code };
     }
-    let (mut plan, look) = run::preview_reconcile(run).await;
-    plan.findings.extend(hidden(context));
+    let (mut plan, observation) = run::preview_reconcile(run).await;
+    plan.findings.extend(hidden_nodes(context));
     if plan.findings.is_empty() && plan.is_idle() && !common.json {
-        context.output.say("no discrepancies found");
+        context.output.print_unless_quiet("no discrepancies found");
     } else {
         context.show(common, &plan);
     }
-    if context.hidden().is_some() { SOME_FAILED } else { context.blind(&look) }
+    if context.hidden_nodes_warning().is_some() {
+        SOME_FAILED
+    } else {
+        context.report_unobserved(&observation)
+    }
 }
 
-/// That there is more to compare than slurmctld tells.
-fn hidden(context: &Context) -> Option<Finding> {
-    let text = context.hidden()?;
+/// A finding if slurmctld hides powered-down nodes.
+fn hidden_nodes(context: &Context) -> Option<Finding> {
+    let text = context.hidden_nodes_warning()?;
     let (kind, handling) = (FindingKind::Blind, Handling::Reported);
     Some(Finding { kind, node: None, instances: Vec::new(), text, handling })
 }
 
-fn tell(context: &Context, findings: &[Finding]) {
+fn print_findings(context: &Context, findings: &[Finding]) {
     for finding in findings {
-        context.output.say(finding);
+        context.output.print_unless_quiet(finding);
     }
 }
 
-/// Logs what is only reported, once: a timer shows nobody what we print.
-fn note(context: &Context, findings: &[Finding]) {
+/// Logs new findings that are only reported: nobody reads the output under a timer.
+fn log_findings(context: &Context, findings: &[Finding]) {
     for message in &newly_reported(&*context.state, findings) {
         context.log.write(Entry { level: Level::Warning, node: None, message });
     }

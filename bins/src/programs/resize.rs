@@ -1,6 +1,6 @@
-//! `resize`: more or fewer persistent nodes.
+//! `resize`: grows or shrinks the cluster.
 
-use super::finish::{Aim, Change, Inputs, Sources, open_locked};
+use super::finish::{Change, Goal, Inputs, Sources, open_locked};
 use crate::args::{Common, time};
 use crate::bootstrap::Bootstrap;
 use crate::context::Context;
@@ -16,9 +16,9 @@ use std::time::Duration;
 
 /// Grow or shrink the cluster: as limits.yaml says, or to as many persistent nodes as --to says.
 ///
-/// New persistent nodes are launched before slurm.conf has them, and those that stay and have no machine get one.
-/// Nodes to be removed are drained first, highest number first, and leave slurm.conf only when their machines are confirmed
-/// gone. If jobs do not end in time, the nodes take jobs again and nothing is deleted.
+/// New persistent nodes are launched before they are added to slurm.conf, and existing ones without a machine get one.
+/// Nodes to be removed are drained, highest number first, and leave slurm.conf only when their machines are confirmed gone.
+/// If jobs do not end in time, the nodes are returned to service and nothing is deleted.
 #[derive(Debug, Parser)]
 #[command(name = "resize", version, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -49,7 +49,7 @@ pub struct Arguments {
     patience: Duration,
 }
 
-/// A year: a time to which more can be added.
+/// A year, which leaves room for arithmetic.
 const MOST_PATIENCE: Duration = Duration::from_hours(8_760);
 
 const EXAMPLES: &str = "\
@@ -77,14 +77,14 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     }
 }
 
-/// Finds the images of slurm.conf's nodes and of these.
+/// Finds the images of these nodes and of those in slurm.conf.
 async fn images(context: &mut Context, new: &[NodeDef]) -> Result<(), Diagnostic> {
     let mut config = context.slurm.config.clone();
     config.nodes.extend_from_slice(new);
     context.find_images_of(&config).await?.map_or(Ok(()), Err)
 }
 
-/// Brings the cluster to what the limits say.
+/// Resizes the cluster to the limits.
 async fn to_limits(arguments: &Arguments, mut context: Context) -> Result<u8, Diagnostic> {
     let inputs = Inputs::read(&arguments.sources, &context).await?.launchable(&context)?;
     images(&mut context, &inputs.cluster.nodes).await?;
@@ -97,10 +97,10 @@ async fn to_limits(arguments: &Arguments, mut context: Context) -> Result<u8, Di
         unapplied: is_unapplied(&*context.state, &inputs.marked),
         patience: arguments.patience,
     };
-    change(arguments, context, &inputs.marked, Aim::Limits(request)).await
+    change(arguments, context, &inputs.marked, Goal::Limits(request)).await
 }
 
-/// Brings one group of persistent nodes to a size.
+/// Resizes one group of persistent nodes.
 async fn to_size(arguments: &Arguments, context: Context, size: usize) -> Result<u8, Diagnostic> {
     let marked = context.slurm.marked_file()?;
     let roster = Roster::new(&context.slurm.config);
@@ -114,15 +114,15 @@ async fn to_size(arguments: &Arguments, context: Context, size: usize) -> Result
         version: context.slurm.controller.version(),
         patience: arguments.patience,
     };
-    change(arguments, context, &marked, Aim::Size(request)).await
+    change(arguments, context, &marked, Goal::Size(request)).await
 }
 
 async fn change(
     arguments: &Arguments,
     context: Context,
     marked: &MarkedFile,
-    aim: Aim<'_>,
+    goal: Goal<'_>,
 ) -> Result<u8, Diagnostic> {
-    let change = Change { common: &arguments.common, marked, aim, prove: !arguments.no_prove };
+    let change = Change { common: &arguments.common, marked, goal, prove: !arguments.no_prove };
     Box::pin(change.make(context)).await
 }

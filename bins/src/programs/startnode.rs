@@ -1,4 +1,4 @@
-//! `startnode`: Slurm wants these nodes.
+//! `startnode`: starts the machines of nodes, as ResumeProgram.
 
 use crate::args::{Common, nodes};
 use crate::bootstrap::Bootstrap;
@@ -18,7 +18,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
 
-/// Start the machines of nodes, and tell Slurm where they are.
+/// Start the machines of nodes, and set their addresses in Slurm.
 ///
 /// Slurm calls it as ResumeProgram. A node that cannot start is returned to Slurm at once, with the reason, and its job is
 /// requeued. Run again for the same nodes, it starts nothing twice.
@@ -28,7 +28,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// Remove what is left of nodes that never came up: Slurm's ResumeFailProgram.
+    /// Clean up after nodes that never came up, as ResumeFailProgram.
     #[arg(long)]
     failed: bool,
 
@@ -48,7 +48,7 @@ Examples:
                                      start one node by hand: Slurm calls startnode
   startnode n001                     start a machine that Slurm did not ask for: reconcile terminates it
   startnode --failed n001            clean up after a node that never came up
-  startnode-failed n001              the same; Slurm gives ResumeFailProgram no options
+  startnode-failed n001              the same, for ResumeFailProgram, to which Slurm passes no options
 
 In slurm.conf:
   ResumeProgram=/usr/local/bin/startnode
@@ -57,15 +57,15 @@ In slurm.conf:
 Exit code: 0 success, 1 some nodes failed (each is named), 2 wrong usage, configuration
 or resume file (nothing done in the cloud; if Slurm called, the nodes are returned to it).";
 
-/// How old a machine may be that slurmctld has called us for: one that is older booted for an earlier wish, and slurmctld
-/// does not believe in it. A minute more than none, as clocks differ and booting takes its time.
+/// Maximum age of a machine to adopt in a call by slurmctld: an older one booted for an earlier call, and slurmctld does
+/// not accept its registration. A minute allows for differing clocks.
 const OLDEST: Duration = Duration::from_mins(1);
 
 /// Starts the machines of nodes.
 pub async fn run(arguments: Arguments) -> u8 {
     let begun = Instant::now();
     let bootstrap = Bootstrap::open("startnode", &arguments.common);
-    // Read first: it is gone when slurmctld has ended.
+    // Read first, because the file disappears with slurmctld.
     let file = bootstrap.environment.get("SLURM_RESUME_FILE").map(Path::new);
     let request = ResumeRequest::read(&arguments.nodes, file);
     let caller = bootstrap.environment.caller(Role::Resume);
@@ -84,13 +84,13 @@ pub async fn run(arguments: Arguments) -> u8 {
             let names = arguments.nodes.node_names().unwrap_or_default();
             report_not_rebuilt(&bootstrap, &names, &why).await;
         }
-        // Another startnode may well have the nodes in hand.
+        // Another startnode may be working on the nodes.
         Caller::RebootJob | Caller::Script | Caller::Operator => {}
     }
     code
 }
 
-/// How we were called.
+/// The circumstances of the call.
 struct Call<'a> {
     /// The resume file.
     file: Option<&'a Path>,
@@ -98,9 +98,11 @@ struct Call<'a> {
     begun: Instant,
 }
 
-/// By hand, what stands behind the list is no feature, but a node that would not be started.
-fn stray(word: &str, nodes: &Hostlist) -> Diagnostic {
-    Diagnostic::new(format!("{word} behind {nodes}: name all nodes in one list, with commas"))
+/// The error for a second argument in a call by hand, which is not a feature but a forgotten node.
+fn stray_argument(argument: &str, nodes: &Hostlist) -> Diagnostic {
+    Diagnostic::new(format!(
+        "{argument} after {nodes}: name all nodes in one list, separated by commas"
+    ))
 }
 
 async fn begin(
@@ -110,15 +112,15 @@ async fn begin(
     call: &Call<'_>,
 ) -> Result<u8, Diagnostic> {
     let (common, &Call { file, caller, begun }) = (&arguments.common, call);
-    if let (Some(word), Caller::Operator | Caller::Script) = (&arguments.features, caller) {
-        return Err(stray(word, &arguments.nodes));
+    if let (Some(argument), Caller::Operator | Caller::Script) = (&arguments.features, caller) {
+        return Err(stray_argument(argument, &arguments.nodes));
     }
     let names = arguments.nodes.node_names()?;
     let request = match request {
         Err(_) if arguments.failed => ResumeRequest::default(),
-        request => request.map_err(|why| illegible(&why, file))?,
+        request => request.map_err(|why| unreadable(&why, file))?,
     };
-    // What is left of a node is removed without knowing how to launch one.
+    // Cleaning up needs no launch options.
     let purpose = if arguments.failed { Purpose::Other } else { Purpose::Launch };
     let mut context = Context::open(bootstrap, purpose, Some(&arguments.nodes)).await?;
     context.fill(Some(&names)).await;
@@ -128,16 +130,16 @@ async fn begin(
         return Ok(failed(&context, common, &names).await);
     }
     let reboot = caller == Caller::RebootJob;
-    // By hand there is none, and nothing is odd about that.
+    // A call by hand has no resume file.
     for warning in request.warnings.iter().filter(|it| !matches!(it, ResumeFileWarning::NoFile)) {
         let file = file.unwrap_or(Path::new("")).display();
         context
             .warn(&format!("{file}: {}; nodes that it groups start on their own", chain(warning)));
     }
     let left = context.site.policies.deadline;
-    let silent = |_elapsed| Diagnostic::new("the cloud did not say in time which images there are");
-    timeout(left, images(&mut context, &names, reboot)).await.map_err(silent)??;
-    // slurmctld counts from when it called us.
+    let late = |_elapsed| Diagnostic::new("the cloud did not list its images in time");
+    timeout(left, images(&mut context, &names, reboot)).await.map_err(late)??;
+    // slurmctld's timeout starts with its call.
     context.site.policies.deadline = deadline.saturating_sub(begun.elapsed());
     if reboot {
         return super::rebuild::nodes(&context, common, &names).await;
@@ -148,8 +150,8 @@ async fn begin(
     let code = context
         .with_run(common, async |run: &Run<'_>| {
             if common.dry_run {
-                let (plan, look) = run::preview_start(run, &names, &jobs).await;
-                return context.preview(common, &plan, &look);
+                let (plan, observation) = run::preview_start(run, &names, &jobs).await;
+                return context.preview(common, &plan, &observation);
             }
             context.begin(&names, "Starting");
             let report = run::start(run, &names, &jobs).await;
@@ -161,7 +163,7 @@ async fn begin(
     Ok(code)
 }
 
-/// Finds out which images there are; without that of the configuration, what needs none is done.
+/// Finds the images. Without the configured one, only nodes that need it fail.
 async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Result<(), Diagnostic> {
     let found = context.find_images().await;
     if let Ok(Some(unknown)) = &found
@@ -170,14 +172,14 @@ async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Resu
     {
         return Err(unknown.clone());
     }
-    // Slurm waits for an answer, and will get one for each node.
-    context.go_on_without(found)
+    // Slurm gets a result for each node.
+    context.tolerate_missing_images(found)
 }
 
-/// How long Slurm is asked whose jobs they are: a start does without.
+/// Timeout for asking Slurm for the owners of jobs, which a start does not need.
 const OWNERS: Duration = Duration::from_secs(1);
 
-/// The jobs with the tags of machines that are launched for one alone.
+/// Adds tags with the owner to jobs, for machines that are launched for one job only.
 async fn labelled(context: &Context, jobs: Vec<JobGroup>) -> Vec<JobGroup> {
     if jobs.is_empty() || !wiring::has_room_for_labels(&context.settings) {
         return jobs;
@@ -192,12 +194,12 @@ async fn labelled(context: &Context, jobs: Vec<JobGroup>) -> Vec<JobGroup> {
     jobs.into_iter().map(label).collect()
 }
 
-/// To go on would be to guess which nodes are of one job, and to start a part of them.
-fn illegible(why: &ResumeFileError, file: Option<&Path>) -> Diagnostic {
+/// The error for an unreadable resume file. Continuing could start only some of a job's nodes.
+fn unreadable(why: &ResumeFileError, file: Option<&Path>) -> Diagnostic {
     let file = file.unwrap_or(Path::new("")).display();
     Diagnostic::new(format!("{file}: {}", chain(why))).with_help(
-        "slurmctld writes a new one when it wants the nodes again, which has to be readable for its programs; by hand, \
-         unset SLURM_RESUME_FILE and every node starts on its own",
+        "slurmctld writes a new one when it starts the nodes again; its programs must be able to read it; by hand, \
+         unset SLURM_RESUME_FILE to start every node on its own",
     )
 }
 
@@ -209,8 +211,8 @@ async fn failed(context: &Context, common: &Common, names: &[NodeName]) -> u8 {
     context
         .with_run(common, async |run: &Run<'_>| {
             if common.dry_run {
-                let (plan, look) = run::preview_failed(run, names).await;
-                return context.preview(common, &plan, &look);
+                let (plan, observation) = run::preview_failed(run, names).await;
+                return context.preview(common, &plan, &observation);
             }
             context.report(common, &run::failed(run, names).await)
         })

@@ -1,4 +1,4 @@
-//! `stopnode`: Slurm is done with these nodes.
+//! `stopnode`: terminates the machines of nodes, as SuspendProgram.
 
 use crate::args::{Common, nodes};
 use crate::bootstrap::Bootstrap;
@@ -22,9 +22,9 @@ use tokio::time::Instant;
 ///
 /// Slurm calls it as SuspendProgram. Only machines with this cluster's tags are touched.
 ///
-/// Nodes that are in use are not stopped; called by hand, the exit code is then 1. So it is if slurmctld does not answer, which alone
-/// knows whether jobs run there. --now terminates their machines anyway, and
-/// --all --force every machine of the cluster, for example before terraform destroy.
+/// Nodes that are in use, or may be because slurmctld does not answer, are not stopped; called by hand, the exit code is
+/// then 1. --now terminates their machines anyway, and --all --force every machine of the cluster, for example before
+/// terraform destroy.
 #[derive(Debug, Parser)]
 #[command(name = "stopnode", version, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -74,30 +74,32 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     let mut context = Context::open(bootstrap, purpose, arguments.nodes.as_ref()).await?;
     let deadline = &mut context.site.policies.deadline;
     *deadline = if arguments.all {
-        // Slurm does not wait for it, and nothing is to be left.
-        wiring::unhurried(&context.settings)
+        // Slurm does not wait for it.
+        wiring::operator_deadline(&context.settings)
     } else {
-        // slurmctld counts from when it called us.
+        // slurmctld's timeout starts with its call.
         deadline.saturating_sub(begun.elapsed())
     };
     if let Some(names) = &names {
-        // A node that was made at run time has a machine, too.
+        // A node that was created at run time is only in slurmctld.
         context.fill(Some(names)).await;
     }
     let code = context
         .with_run(common, async |run: &Run<'_>| match names {
             Some(names) if common.dry_run => {
-                let look = run.observe_for(&names).await;
+                let observation = run.observe_for(&names).await;
                 let plan = match (arguments.now, is_by_hand(&context)) {
                     (true, _) => plan::stop_now,
                     (false, true) => plan::stop_by_hand,
                     (false, false) => plan::stop,
                 };
-                let plan = plan(&names, look.world(run));
-                let left = plan.steps().any(|step| {
+                let plan = plan(&names, observation.world(run));
+                let skipped = plan.steps().any(|step| {
                     matches!(step, Step::Report(ReportStep::Nothing { why: Why::WantedAgain, .. }))
                 });
-                context.preview(common, &plan, &look).max(code_of_left(&context, left))
+                context
+                    .preview(common, &plan, &observation)
+                    .max(code_for_skipped(&context, skipped))
             }
             Some(names) => {
                 context.begin(&names, "Stopping");
@@ -107,10 +109,10 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
                     (false, false) => run::stop(run, &names).await,
                 };
                 if !common.json {
-                    say_absent(&context, &report);
+                    print_absent(&context, &report);
                 }
-                let left = left_alone(&context, &report);
-                context.report(common, &report).max(code_of_left(&context, left))
+                let skipped = warn_of_skipped(&context, &report);
+                context.report(common, &report).max(code_for_skipped(&context, skipped))
             }
             None => everything(&context, arguments, run).await,
         })
@@ -118,30 +120,30 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     Ok(code)
 }
 
-/// True if neither slurmctld nor a script of the site's that it runs has called us: then nobody but slurmctld knows whether a
-/// job is there.
+/// True if neither slurmctld nor a script that it runs called this process. Then only slurmctld knows whether the nodes run
+/// jobs.
 fn is_by_hand(context: &Context) -> bool {
     let environment = &context.environment;
     environment.caller(Role::Suspend) != Caller::Slurm && !environment.by_slurm
 }
 
 /// Prints the nodes that had no machine to terminate.
-fn say_absent(context: &Context, report: &Report) {
+fn print_absent(context: &Context, report: &Report) {
     let absent: Hostlist = nodes_because(report, &Why::NoInstance).collect();
     if !absent.is_empty() {
-        context.output.say(format_args!("{}: no machine", shortened(&absent)));
+        context.output.print_unless_quiet(format_args!("{}: no machine", shortened(&absent)));
     }
 }
 
-/// The nodes that nothing was done about, for this reason.
+/// The nodes that were skipped for this reason.
 fn nodes_because<'r>(report: &'r Report, why: &Why) -> impl Iterator<Item = &'r NodeName> {
     let why = why.to_string();
     let is_why = move |node: &NodeReport| node.reason.as_deref() == Some(why.as_str());
     report.nodes.iter().filter(move |(_, node)| is_why(node)).map(|(name, _)| name)
 }
 
-/// The exit code where nodes were left alone, if some were: by hand that is not what was meant, and slurmctld has changed its mind.
-fn code_of_left(context: &Context, some: bool) -> u8 {
+/// The exit code for skipped nodes: a failure, unless slurmctld called, which has changed its mind.
+fn code_for_skipped(context: &Context, some: bool) -> u8 {
     if some && context.environment.caller(Role::Suspend) != Caller::Slurm {
         SOME_FAILED
     } else {
@@ -149,15 +151,15 @@ fn code_of_left(context: &Context, some: bool) -> u8 {
     }
 }
 
-/// Prints the nodes that were not stopped because Slurm has them in service; true if there are any.
-fn left_alone(context: &Context, report: &Report) -> bool {
-    let left: Hostlist = nodes_because(report, &Why::WantedAgain).collect();
-    let is_some = !left.is_empty();
+/// Warns of nodes that were not stopped because they are in use. Returns true if there are any.
+fn warn_of_skipped(context: &Context, report: &Report) -> bool {
+    let skipped: Hostlist = nodes_because(report, &Why::WantedAgain).collect();
+    let is_some = !skipped.is_empty();
     if is_some {
-        let left = shortened(&left);
+        let skipped = shortened(&skipped);
         context.warn(&format!(
-            "{left} is in use; not stopped: 'scontrol update nodename={left} state=power_down' has Slurm stop it, and \
-             'stopnode --now {left}' terminates its machine whatever runs there; 'stopnode --all --force' terminates every \
+            "{skipped} is in use; not stopped: 'scontrol update nodename={skipped} state=power_down' makes Slurm stop it, and \
+             'stopnode --now {skipped}' terminates its machine even if a job runs; 'stopnode --all --force' terminates every \
              machine of the cluster"
         ));
     }
@@ -167,43 +169,43 @@ fn left_alone(context: &Context, report: &Report) -> bool {
 async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
     let common = &arguments.common;
     if common.dry_run || !arguments.force {
-        let look = run.observe().await;
-        let plan = plan::stop_all(look.world(run));
+        let observation = run.observe().await;
+        let plan = plan::stop_all(observation.world(run));
         if common.dry_run {
-            return context.preview(common, &plan, &look);
+            return context.preview(common, &plan, &observation);
         }
-        // A listing that is missing shows no machines, and the next one may show them all: nobody would have been asked.
-        if !look.fleet.is_complete() {
-            context.blind(&look);
-            context.error("nothing done: it is not known which machines there are");
+        // Without a complete listing, the prompt could not say which machines would be terminated.
+        if !observation.fleet.is_complete() {
+            context.report_unobserved(&observation);
+            context.error("nothing done: cannot list the machines");
             return SOME_FAILED;
         }
         if plan.is_idle() {
             if !common.json {
-                context.output.say("no machines");
+                context.output.print_unless_quiet("no machines");
             }
             return context.report(common, &Report::new(Operation::StopAll));
         }
         let text = plan.to_string();
         if common.json {
-            // It is for whoever is asked; what is for machines comes afterwards.
-            context.output.complain(text.trim_end());
+            // The plan is for the prompt; JSON follows on standard output.
+            context.output.print_error(text.trim_end());
         } else {
             context.output.print(text.trim_end());
         }
         let machines = plan.steps().map(|step| step.instances().len()).sum();
-        // Nothing is drawn over the question.
+        // The progress line must not overwrite the prompt.
         context.progress.draw(context.output, "");
-        let question = question(machines, look.jobs.as_deref());
+        let question = question(machines, observation.jobs.as_deref());
         if !confirmed(&question, run.tools.cancel.clone()).await {
-            context.output.complain("Cancelled. Use --force to skip this prompt.");
+            context.output.print_error("Cancelled. Use --force to skip this prompt.");
             return SOME_FAILED;
         }
     }
     context.report(common, &run::stop_all(run).await)
 }
 
-/// What is asked before every machine is terminated: how many there are, and how many jobs that hits.
+/// The prompt for terminating every machine, with the number of machines and running jobs.
 fn question(machines: usize, jobs: Option<&[Job]>) -> String {
     let count = |count: usize, one: &str| match count {
         1 => format!("1 {one}"),
@@ -212,23 +214,23 @@ fn question(machines: usize, jobs: Option<&[Job]>) -> String {
     let running = jobs.map(|jobs| jobs.iter().filter(|job| !job.nodes.is_empty()).count());
     let jobs = match running {
         Some(jobs) => format!("on which {} run", count(jobs, "job")),
-        None => "while slurmctld does not say which jobs run".to_owned(),
+        None => "with an unknown number of jobs".to_owned(),
     };
     format!("terminate {}, {jobs}?", count(machines, "machine"))
 }
 
-/// Asks on a terminal; elsewhere nobody can answer, and that is a no, as is Ctrl-C.
+/// Asks for confirmation on a terminal. Without a terminal, and on Ctrl-C, the answer is no.
 async fn confirmed(question: &str, mut cancel: Cancel) -> bool {
     if !io::stdin().is_terminal() {
         return false;
     }
     let _ = write!(io::stderr(), "{question} [y/N] ");
-    let (tell, answer) = oneshot::channel();
-    // On a thread of its own, which ends with the process: reading cannot be called off.
+    let (sender, answer) = oneshot::channel();
+    // On a separate thread, which ends with the process, because reading cannot be cancelled.
     std::thread::spawn(move || {
         let mut line = String::new();
         let _ = io::stdin().lock().read_line(&mut line);
-        let _ = tell.send(line);
+        let _ = sender.send(line);
     });
     tokio::select! {
         () = cancel.cancelled() => false,

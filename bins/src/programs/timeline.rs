@@ -73,7 +73,7 @@ fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic>
     show(bootstrap, arguments, &timeline)?;
     let warnings = log.warnings();
     for warning in &warnings {
-        bootstrap.output.complain(format_args!("warning: {warning}"));
+        bootstrap.output.print_error(format_args!("warning: {warning}"));
     }
     Ok(if warnings.is_empty() { SUCCESS } else { SOME_FAILED })
 }
@@ -133,7 +133,7 @@ fn title(bootstrap: &Bootstrap) -> String {
 fn write(path: &Path, text: &str, output: Output) -> Result<(), Diagnostic> {
     std::fs::write(path, text)
         .map_err(|error| Diagnostic::new(format!("cannot write {}: {error}", path.display())))?;
-    output.say(format_args!("wrote {}", path.display()));
+    output.print_unless_quiet(format_args!("wrote {}", path.display()));
     Ok(())
 }
 

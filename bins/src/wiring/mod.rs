@@ -1,4 +1,4 @@
-//! From configuration to the things that programs work with.
+//! Builds connections and policies from the configuration.
 
 mod notify;
 mod prices;
@@ -8,8 +8,8 @@ mod slurm;
 pub use notify::notify;
 pub use prices::prices;
 pub(crate) use site::features;
-pub use site::{deadline, has_room_for_labels, image_rules, keypairs, site, unhurried};
-pub use slurm::{Slurm, no_slurm, nobody, slurm, slurm_user};
+pub use site::{deadline, has_room_for_labels, image_rules, keypairs, operator_deadline, site};
+pub use slurm::{Slurm, no_slurm, slurm, slurm_user, unreachable_controller};
 
 use crate::clouds::Wanted;
 use crate::config::{Elastic, Settings};
@@ -20,37 +20,37 @@ use cloud_core::pace::{Experience, Pace, Pacer};
 use cloud_core::{ErrorKind, Provider, SubnetId, Unreachable};
 use std::path::Path;
 
-/// A cloud, and what an operator should know about how it is set up.
+/// A connection to a cloud, with warnings about its configuration.
 #[derive(Debug)]
 pub struct Connected {
     /// The cloud.
     pub cloud: Box<dyn Provider>,
-    /// The subnet of new machines, if it had to be looked for.
+    /// The subnet of new machines, if the configuration does not name it.
     pub subnet: Option<SubnetId>,
-    /// What the configuration names for new machines, or why it cannot be meant, if that was to be found out.
+    /// Results of `finish --check` for the cloud resources that the configuration names.
     pub named: Vec<Result<String, Diagnostic>>,
-    /// One sentence each.
+    /// Warnings, one sentence each.
     pub warnings: Vec<String>,
-    /// Why there is no cloud, where that is no reason to end; then all that it is asked fails.
+    /// Why the cloud cannot be reached, for programs that continue without it. All requests then fail.
     pub unreachable: Option<Diagnostic>,
 }
 
-/// What a program is going to do in the cloud.
+/// What a program does in the cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// It may launch machines, and has to know where.
+    /// Launch machines.
     Launch,
-    /// It checks whether what launches name is there.
+    /// Check whether the resources for a launch exist.
     Check,
-    /// It may have to launch one, and has mostly other things to do.
+    /// Launch machines only in rare cases: continue without a subnet.
     Perhaps,
-    /// It only looks, and says what it saw.
-    Look,
-    /// It prints what follows from files, and asks at most which shapes there are.
+    /// Observe only.
+    Observe,
+    /// Print what follows from files, with at most a request for the shapes.
     Print,
-    /// It looks, changes or ends.
+    /// Observe, change or terminate, without a launch.
     Other,
-    /// It ends every machine, whether there is a Slurm or not.
+    /// Terminate every machine, even without Slurm.
     EndAll,
 }
 
@@ -60,7 +60,7 @@ impl Purpose {
     pub fn launches(self) -> bool {
         match self {
             Self::Launch | Self::Check | Self::Perhaps => true,
-            Self::Look | Self::Print | Self::Other | Self::EndAll => false,
+            Self::Observe | Self::Print | Self::Other | Self::EndAll => false,
         }
     }
 
@@ -68,12 +68,12 @@ impl Purpose {
     fn changes(self) -> bool {
         match self {
             Self::Launch | Self::Perhaps | Self::Other | Self::EndAll => true,
-            Self::Check | Self::Look | Self::Print => false,
+            Self::Check | Self::Observe | Self::Print => false,
         }
     }
 }
 
-/// The cloud that the configuration names; what the nodes of slurm.conf want of it is looked for in a check.
+/// Connects to the configured cloud. A program that can continue without gets one whose requests all fail.
 pub async fn cloud(
     settings: &Settings,
     environment: &Environment,
@@ -82,15 +82,15 @@ pub async fn cloud(
 ) -> Result<Connected, Diagnostic> {
     let wanted = Wanted { settings, environment, purpose, slurm, pacer };
     let connected = settings.cloud.connect(wanted).await;
-    let goes_on = |diagnostic: &Diagnostic| match purpose {
+    let continues = |diagnostic: &Diagnostic| match purpose {
         Purpose::Check => true,
-        // What Slurm knows is worth showing; a wrong configuration is to be mended first.
-        Purpose::Look => diagnostic.is_transient(),
+        // Slurm's view is worth showing, but a wrong configuration has to be repaired first.
+        Purpose::Observe => diagnostic.is_transient(),
         Purpose::Print => settings.cloud.built_in_shapes().is_some(),
         Purpose::Launch | Purpose::Perhaps | Purpose::Other | Purpose::EndAll => false,
     };
     match connected {
-        Err(diagnostic) if goes_on(&diagnostic) => Ok(Connected {
+        Err(diagnostic) if continues(&diagnostic) => Ok(Connected {
             cloud: Box::new(unreachable(&diagnostic).describing(settings.cloud.describe())),
             subnet: None,
             named: Vec::new(),
@@ -101,7 +101,7 @@ pub async fn cloud(
     }
 }
 
-/// What stands for a cloud that cannot be asked; what has to be repaired is not asked for again and again.
+/// Returns a cloud whose requests all fail. A configuration error is not retried.
 pub(crate) fn unreachable(why: &Diagnostic) -> Unreachable {
     let kind = if why.is_transient() { ErrorKind::Unavailable } else { ErrorKind::Invalid };
     Unreachable::new(kind, why.to_string())
@@ -114,15 +114,15 @@ pub fn pacer(elastic: &Elastic, experience: Experience) -> Pacer {
     if let Some(rate) = elastic.requests_per_second {
         pace.most = rate;
     }
-    // As many requests may be under way as machines are worked on.
+    // Each machine that is worked on may have a request in flight.
     pace.concurrency = pace.concurrency.max(elastic.concurrency.unwrap_or_default());
     Pacer::with_experience(pace, experience)
 }
 
-/// How often an operator who only wants to know is kept waiting for the same question.
-const ATTEMPTS_TO_KNOW: u32 = 3;
+/// Maximum attempts of a request for a program that changes nothing: an operator is waiting.
+const READ_ONLY_ATTEMPTS: u32 = 3;
 
-/// Timeouts and proxies.
+/// Timeouts, retries and proxies of HTTP requests.
 pub(crate) fn http(
     settings: &Settings,
     environment: &Environment,
@@ -130,25 +130,25 @@ pub(crate) fn http(
 ) -> http::Config {
     let mut config = http::Config::default();
     if !purpose.changes() {
-        config.retry.attempts = ATTEMPTS_TO_KNOW;
+        config.retry.attempts = READ_ONLY_ATTEMPTS;
     }
-    // Slurm has a service waited for that is being restarted; whoever else calls wants to know.
+    // For Slurm, wait while a service restarts; report it to other callers.
     config.retry.refused_connections = environment.by_slurm;
     config.proxies = proxies(settings, environment);
     config
 }
 
-/// The proxies of the configuration, or else of the environment, of which slurmctld gives nothing.
+/// The proxies of the configuration, or else those of the environment.
 fn proxies(settings: &Settings, environment: &Environment) -> Proxies {
-    let told = settings.proxies.clone();
-    if told.https.is_some() {
-        return told;
+    let configured = settings.proxies.clone();
+    if configured.https.is_some() {
+        return configured;
     }
     let found = Proxies::from_variables(|name| environment.get(name).map(str::to_owned));
-    Proxies { no_proxy: told.no_proxy.or(found.no_proxy), ..found }
+    Proxies { no_proxy: configured.no_proxy.or(found.no_proxy), ..found }
 }
 
-/// The text of a file that should be there.
+/// Reads a file that must exist.
 pub(crate) fn read(path: &Path) -> Result<String, Diagnostic> {
     std::fs::read_to_string(path)
         .map_err(|error| Diagnostic::new(format!("cannot read {}: {error}", path.display())))

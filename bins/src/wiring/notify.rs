@@ -1,4 +1,4 @@
-//! Tells administrators what they want to know.
+//! Sends notifications to webhooks.
 
 use super::proxies;
 use crate::config::{Notify, Settings};
@@ -12,11 +12,10 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
-/// How long all webhooks may take together; nobody waits longer, and nothing is sent twice.
+/// Maximum time for all webhooks together. Nothing is sent twice.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Posts what is to be told to each webhook that wants it, at most one message each; gives what did not arrive, without the
-/// addresses, which are secret.
+/// Posts at most one message to each webhook. Returns the failures, without the addresses, which are secret.
 pub async fn notify(
     settings: &Settings,
     environment: &Environment,
@@ -56,7 +55,7 @@ async fn post(
     let client = Client::new(config, Unsigned, http::by_status, pacer)?;
     let path = cloud_core::Secret::new(url.path().to_owned());
     let request = Request::new(ApiOperation::Configure, Method::POST, url).on("notification");
-    // Slack and Teams both take an object with a text.
+    // Slack and Teams both accept an object with a text.
     let request = request.with_secret(path).with_json(&json!({ "text": text }))?;
     client.send(&request).await.map(drop)
 }

@@ -1,4 +1,4 @@
-//! What machines cost, from the configuration.
+//! Reads the price file of the configuration.
 
 use super::read;
 use crate::config::Settings;
@@ -7,10 +7,10 @@ use crate::environment::Environment;
 use history::cost::Prices;
 use std::path::{Path, PathBuf};
 
-/// The file's name, beside `startnode.yaml`.
+/// Default name of the price file, next to `startnode.yaml`.
 const PRICES: &str = "prices.yaml";
 
-/// What machines cost: the file that is named, or the one beside the configuration.
+/// Reads the configured price file, or the one next to `startnode.yaml`.
 pub fn prices(settings: &Settings, environment: &Environment) -> Result<Prices, Diagnostic> {
     let path = path(settings, environment);
     let remedy = "copy the example of your cloud there and enter your prices, or set prices_file";

@@ -1,4 +1,4 @@
-//! What the operator decided, as `provision` takes it.
+//! Builds the site from the configuration.
 
 use super::{Purpose, read};
 use crate::config::Settings;
@@ -13,32 +13,31 @@ use slurmconf::Config;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Where Cluster in the Cloud has them.
+/// Paths in Cluster in the Cloud.
 const SSH_KEYS: &str = "~/opc_authorized_keys";
 const BOOTSTRAP: &str = "~/bootstrap.sh";
 
-/// How long an operator's program may take for what is not said otherwise: nobody kills it.
-const UNHURRIED: Duration = Duration::from_mins(30);
+/// Default deadline of a program that slurmctld does not call.
+const OPERATOR_DEADLINE: Duration = Duration::from_mins(30);
 
-/// The deadline of a program that slurmctld does not call: its own is none of it.
+/// The deadline of a program that slurmctld does not call, and so does not kill.
 #[must_use]
-pub fn unhurried(settings: &Settings) -> Duration {
-    settings.elastic.deadline.unwrap_or(UNHURRIED)
+pub fn operator_deadline(settings: &Settings) -> Duration {
+    settings.elastic.deadline.unwrap_or(OPERATOR_DEADLINE)
 }
 
-/// The deadline of a run that slurmctld has called for these nodes.
+/// The deadline of a run that slurmctld called for these nodes.
 ///
-/// Where Slurm waits longer for some than for others, the longest counts: the others' machines may be up in time, too,
-/// and for what is not, Slurm has us called again.
+/// It follows the longest ResumeTimeout of the nodes. Slurm calls again for nodes with a shorter one that are late.
 #[must_use]
 pub fn deadline(settings: &Settings, slurm: &Config, nodes: &Hostlist) -> Duration {
     let before = before_timeout(slurm, nodes);
     settings.elastic.deadline.map_or(before, |deadline| deadline.min(before))
 }
 
-/// What the operator decided, with what slurm.conf says; what only a launch needs is read only for one.
+/// Builds the site from the configuration and slurm.conf. Files that only a launch needs are read only for a launch.
 ///
-/// A check goes on without a file that cannot be read, and is told why.
+/// A check continues without a file that cannot be read, and gets the error.
 pub fn site(
     settings: &Settings,
     environment: &Environment,
@@ -72,7 +71,8 @@ pub fn site(
         let named = ("bootstrap_file", settings.paths.bootstrap.as_deref());
         site.user_data = text(named, BOOTSTRAP)?.map(Secret::new);
     }
-    if let Some(budget) = settings.budget.budget().filter(|_| launches || purpose == Purpose::Look)
+    if let Some(budget) =
+        settings.budget.budget().filter(|_| launches || purpose == Purpose::Observe)
     {
         site.allowance = Some(Allowance { budget, prices: super::prices(settings, environment)? });
     }
@@ -84,14 +84,14 @@ pub fn site(
     Ok((site, unread))
 }
 
-/// The key pairs that the features of nodes name, where the cloud itself keeps such.
+/// The key pairs that the features of nodes name, on a cloud that stores key pairs.
 #[must_use]
 pub fn keypairs(settings: &Settings, slurm: &Config) -> BTreeMap<String, Vec<String>> {
     let named = features(slurm, "keypair").filter(|_| settings.cloud.keeps_key_pairs());
     named.map(|name| (name, Vec::new())).collect()
 }
 
-/// What the nodes of slurm.conf have for a feature, each value once.
+/// The distinct values of a feature in slurm.conf.
 pub(crate) fn features(slurm: &Config, key: &str) -> impl Iterator<Item = String> {
     let all = slurm.nodes.iter().filter_map(|def| def.features.as_ref()?.value(key));
     let all: BTreeSet<String> = all.map(str::to_owned).collect();
@@ -107,16 +107,16 @@ fn fallback(other: &crate::config::Fallback, site: &Site) -> Fallback {
     }
 }
 
-/// Our own tags, and those that say whose job a machine is launched for.
-const OUR_TAGS: usize = 6;
+/// Number of tags on a machine that is launched for a job: its own, and those for job, user and account.
+const MACHINE_TAGS: usize = 6;
 
-/// True if machines can carry the job, user and account beside all other tags.
+/// True if machines have room for tags with job, user and account.
 #[must_use]
 pub fn has_room_for_labels(settings: &Settings) -> bool {
-    settings.cloud.free_tags() >= OUR_TAGS
+    settings.cloud.free_tags() >= MACHINE_TAGS
 }
 
-/// The text of a file: one that is named must be there, one in its usual place may be.
+/// Reads a file. A configured one must exist, one in its default place need not.
 fn optional(
     (key, named): (&str, Option<&str>),
     usual: &str,
@@ -128,7 +128,7 @@ fn optional(
     }
     let text = read(&path);
     let remedy =
-        |diagnostic| Diagnostic::new(format!("{diagnostic}; let it be read, or change {key}"));
+        |diagnostic| Diagnostic::new(format!("{diagnostic}; make it readable, or change {key}"));
     text.map(Some).map_err(remedy)
 }
 
@@ -154,7 +154,7 @@ fn policies(settings: &Settings) -> Policies {
     policies
 }
 
-/// What is particular about the cloud's images.
+/// Rules for the cloud's images.
 #[must_use]
 pub fn image_rules(settings: &Settings) -> ImageRules {
     let cloud = &settings.cloud;
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_resume_timeout_of_a_partition_is_not_ignored() {
+    fn the_resume_timeout_of_a_partition_counts() {
         let read = |text: &str| Settings::read("s.yaml", text).map(|loaded| loaded.settings);
         let config = Config::parse(
             "NodeName=n[1-2] State=CLOUD\nPartitionName=slow Nodes=n1 ResumeTimeout=900\n\

@@ -1,4 +1,4 @@
-//! Slurm, from the configuration.
+//! Connects Slurm from the configuration.
 
 use crate::args::Common;
 use crate::config::Paths;
@@ -9,38 +9,38 @@ use slurmconf::{Config, Document, SlurmVersion, Statement};
 use slurmctl::{Controller as _, Programs, Scontrol, ScontrolConfig};
 use std::path::{Path, PathBuf};
 
-/// Where slurm.conf is looked for.
+/// Default path of slurm.conf.
 const SLURM_CONF: &str = "/etc/slurm/slurm.conf";
 
-/// The controller, and what its configuration says.
+/// The controller and its configuration.
 #[derive(Debug)]
 pub struct Slurm {
     /// The controller.
     pub controller: Scontrol,
-    /// Where slurm.conf is.
+    /// Path of slurm.conf.
     pub path: PathBuf,
-    /// What it says, its includes followed.
+    /// The content of slurm.conf and the files that it includes.
     pub config: Config,
 }
 
 impl Slurm {
-    /// The file with the markers, in slurm.conf and what it includes.
+    /// Finds the file with the markers: slurm.conf or one that it includes.
     pub fn marked_file(&self) -> Result<MarkedFile, Diagnostic> {
         let found = MarkedFile::find(&self.path, self.controller.version());
         found.map_err(Diagnostic::from)
     }
 }
 
-/// Finds Slurm's programs and reads slurm.conf; slurmctld is not asked.
+/// Finds Slurm's programs and reads slurm.conf, without a request to slurmctld.
 pub async fn slurm(
     common: &Common,
     paths: &Paths,
     environment: &Environment,
 ) -> Result<Slurm, Diagnostic> {
     let path = conf_path(common, paths, environment);
-    // scontrol would look for it elsewhere for a long time, and then not say what it misses.
+    // Without the file, scontrol searches elsewhere for a long time, and its error does not name the file.
     std::fs::File::open(&path).map_err(|error| {
-        let remedy = "say where it is with --slurm-conf, or in the configuration: slurm_conf: /path/to/slurm.conf";
+        let remedy = "set its path with --slurm-conf, or in the configuration: slurm_conf: /path/to/slurm.conf";
         Diagnostic::new(format!("cannot read slurm.conf {}: {error}; {remedy}", path.display()))
     })?;
     let controller = controller(paths, &path, environment).await?;
@@ -50,16 +50,20 @@ pub async fn slurm(
     Ok(Slurm { controller, path, config })
 }
 
-/// What stands for a Slurm that is not there or whose file cannot be read: no nodes, and whatever is asked fails.
+/// Stands in for a Slurm that cannot be opened. It has no nodes, and all requests fail.
 #[must_use]
 pub fn no_slurm(common: &Common, paths: &Paths, environment: &Environment) -> Slurm {
     let path = conf_path(common, paths, environment);
-    Slurm { controller: nobody(SlurmVersion::new(23, 11)), path, config: Config::default() }
+    Slurm {
+        controller: unreachable_controller(SlurmVersion::new(23, 11)),
+        path,
+        config: Config::default(),
+    }
 }
 
-/// Whom nothing can be asked; that is found out at once.
+/// A controller whose requests all fail immediately.
 #[must_use]
-pub fn nobody(version: SlurmVersion) -> Scontrol {
+pub fn unreachable_controller(version: SlurmVersion) -> Scontrol {
     let nowhere = |name: &str| Path::new("/nonexistent").join(name);
     let programs = Programs {
         scontrol: nowhere("scontrol"),
@@ -70,18 +74,18 @@ pub fn nobody(version: SlurmVersion) -> Scontrol {
     Scontrol::new(ScontrolConfig::new(programs), version)
 }
 
-/// Where slurm.conf is: as told, as configured, as slurmctld says, or in its usual place.
+/// Path of slurm.conf, in this order: option, configuration, `SLURM_CONF`, default.
 #[must_use]
 fn conf_path(common: &Common, paths: &Paths, environment: &Environment) -> PathBuf {
-    let told = common.slurm_conf.clone();
+    let option = common.slurm_conf.clone();
     let configured = || paths.slurm_conf.as_deref().map(|path| environment.expand(path));
-    let given = || environment.get("SLURM_CONF").map(PathBuf::from);
-    let path = told.or_else(configured).or_else(given).unwrap_or_else(|| SLURM_CONF.into());
-    // scontrol runs elsewhere.
+    let variable = || environment.get("SLURM_CONF").map(PathBuf::from);
+    let path = option.or_else(configured).or_else(variable).unwrap_or_else(|| SLURM_CONF.into());
+    // scontrol runs in another directory.
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// The user that slurmctld runs as, where slurm.conf says it itself: nothing else can be known of it yet.
+/// `SlurmUser`, if slurm.conf itself sets it. Included files are not read.
 #[must_use]
 pub fn slurm_user(common: &Common, paths: &Paths, environment: &Environment) -> Option<String> {
     let text = std::fs::read(conf_path(common, paths, environment)).ok()?;
@@ -104,7 +108,9 @@ async fn controller(
     let usual = Programs::USUAL.map(Path::new);
     let directories: Vec<&Path> = configured.as_deref().into_iter().chain(usual).collect();
     let programs = Programs::find(&directories, Path::is_file).map_err(|error| {
-        Diagnostic::new(format!("{error}; say in the configuration where: slurm_bin: /path/to/bin"))
+        Diagnostic::new(format!(
+            "{error}; set their directory in the configuration: slurm_bin: /path/to/bin"
+        ))
     })?;
     let mut config = ScontrolConfig::new(programs);
     config.slurm_conf = Some(conf.to_owned());

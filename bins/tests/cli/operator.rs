@@ -154,7 +154,7 @@ fn remedies_name_keys_of_the_configuration() {
     let conf = stage.path("etc/slurm.conf").display().to_string();
     let text = format!("csp: openstack\nslurm_bin: {bin}\nslurm_conf: {conf}\n");
     stage.write("startnode.yaml", &text);
-    let words = ["OS_CLOUD", "or say which with cloud in DIR/startnode.yaml"];
+    let words = ["OS_CLOUD", "or set cloud in DIR/startnode.yaml"];
     stage.run("startnode", &[NODE]).with_code(2).saying(&words);
 }
 
@@ -250,7 +250,7 @@ fn a_second_image_of_one_name_is_refused() {
 fn a_mistyped_command_is_not_taken_for_a_node() {
     let stage = Fixture::new().running();
     let ended = stage.run("rebuild", &["submitt"]).with_code(2);
-    let _ = ended.saying(&["slurm.conf has no node submitt; is `rebuild submit` meant?"]);
+    let _ = ended.saying(&["slurm.conf has no node submitt; did you mean `rebuild submit`?"]);
     // A word that is like no command is a node.
     let ended = stage.run("rebuild", &["n77"]).with_code(1);
     let _ = ended.saying(&["n77", "no such node in slurm.conf"]);

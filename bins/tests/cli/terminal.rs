@@ -114,6 +114,6 @@ fn an_operator_is_told_what_is_waited_for() {
     let list = program("listnodes");
     let line = format!("timeout --foreground --signal INT 5 {list} --config startnode.yaml");
     let drawn = shell(&stage, "", &line).stdout;
-    let waits = format!("{OVER}waiting for an answer of the cloud and slurmctld");
+    let waits = format!("{OVER}waiting for the cloud and slurmctld");
     assert!(drawn.contains(&waits), "{drawn:?}");
 }

@@ -1,4 +1,4 @@
-//! What a cloud has to offer: shapes, images, limits and capabilities.
+//! What a cloud offers: shapes, images, limits and capabilities.
 
 use crate::{Architecture, ImageId, ImageName, ShapeName, Tags, Zone};
 use std::collections::BTreeSet;
@@ -10,30 +10,30 @@ use std::time::SystemTime;
 pub struct Shape {
     /// Its name.
     pub name: ShapeName,
-    /// The architecture of its processors, where the cloud says it.
+    /// The architecture of its processors, if the cloud reports it.
     pub architecture: Option<Architecture>,
-    /// Hardware threads; the smallest size if it is flexible.
+    /// Hardware threads; the minimum for a flexible shape.
     pub vcpus: u32,
-    /// Hardware threads in each core, where the cloud says it.
+    /// Hardware threads per core, if the cloud reports it.
     pub threads_per_core: Option<u32>,
-    /// Memory in MiB; the smallest size if it is flexible.
+    /// Memory in MiB; the minimum for a flexible shape.
     pub memory_mib: u64,
-    /// GPUs.
+    /// Number of GPUs.
     pub gpus: u32,
-    /// Their model, such as `a100`, where the cloud says it.
+    /// Model of the GPUs, such as `a100`, if the cloud reports it.
     pub gpu_model: Option<String>,
-    /// Local disks, whose contents end with the instance.
+    /// Number of ephemeral local disks.
     pub local_disks: u32,
     /// The size of all local disks together, in GiB.
     pub local_disk_gib: u64,
-    /// True if a launch has to give its size: behind the name of the shape, see [`offers`](Self::offers).
+    /// True if a launch has to append the size to the name, see [`offers`](Self::offers).
     pub flexible: bool,
-    /// Zones that offer it; none if the cloud does not say.
+    /// Zones that offer it; empty if the cloud does not report them.
     pub zones: Vec<Zone>,
 }
 
 impl Shape {
-    /// A shape of fixed size without GPUs or local disks; the fields take the rest.
+    /// Creates a shape of fixed size without GPUs or local disks. Set other properties in the fields.
     #[must_use]
     pub fn new(name: ShapeName, vcpus: u32, memory_mib: u64) -> Self {
         Self {
@@ -51,7 +51,8 @@ impl Shape {
         }
     }
 
-    /// True if a launch may ask for this shape by that name: its own or, if it is flexible, its own with a size behind it.
+    /// True if a launch may request this shape by that name: its own or, for a flexible shape, its own with a size
+    /// appended.
     ///
     /// ```
     /// use cloud_core::{Shape, ShapeName};
@@ -81,14 +82,14 @@ pub struct Image {
     pub name: ImageName,
     /// Its tags, complete.
     pub tags: Tags,
-    /// When it was made.
+    /// Time of creation.
     pub created: Option<SystemTime>,
     /// True if an instance can be launched from it now.
     pub available: bool,
 }
 
 impl Image {
-    /// An image that is ready for use; the fields take the rest.
+    /// Creates an image that is ready for use. Set other properties in the fields.
     #[must_use]
     pub fn new(id: ImageId, name: ImageName) -> Self {
         Self { id, name, tags: Tags::new(), created: None, available: true }
@@ -105,14 +106,14 @@ pub struct ImageFilter {
 }
 
 impl ImageFilter {
-    /// True if the image is wanted; also asked about what the cloud says it has filtered.
+    /// True if the image passes the filter. Also checked for results that the cloud has already filtered.
     #[must_use]
     pub fn matches(&self, image: &Image) -> bool {
         image.tags.include(&self.tags) && self.name.as_ref().is_none_or(|name| *name == image.name)
     }
 }
 
-/// How much of something may be used, and is.
+/// A limit and its current use.
 ///
 /// Every cloud may have the limits `instances`, `cores` (hardware threads) and `ram_mib`; others have the names that
 /// [`Description::limit_of`](crate::Description::limit_of) gives.
@@ -120,23 +121,23 @@ impl ImageFilter {
 pub struct Limit {
     /// Its name.
     pub name: String,
-    /// Where it counts, if not everywhere.
+    /// The zone to which it applies; none for all zones.
     pub zone: Option<Zone>,
-    /// How much may be used; none if there is no bound.
+    /// The maximum; none if there is no bound.
     pub most: Option<u64>,
-    /// How much is used; none if the cloud does not say.
+    /// The current use; none if the cloud does not report it.
     pub used: Option<u64>,
 }
 
-/// Something that not every cloud can do.
+/// An optional capability of a cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Capability {
-    /// A launch token makes a repeated launch safe; without it the token is ignored.
+    /// Launch tokens make repeated launches idempotent. Without the capability, tokens are ignored.
     LaunchToken,
-    /// A new image in place, with identity and address kept.
+    /// Replace the image in place, keeping identity and address.
     Rebuild,
-    /// Ask the operating system to reboot, instead of cutting the power.
+    /// Reboot through the operating system instead of a power cycle.
     SoftReboot,
     /// Start a stopped instance.
     Start,
@@ -144,11 +145,11 @@ pub enum Capability {
     Snapshot,
     /// List shapes and images.
     Catalog,
-    /// Tell limits and use.
+    /// Report limits and their use.
     Limits,
-    /// Instances that may be taken away.
+    /// Launch preemptible instances.
     Preemptible,
-    /// A choice of fault domain.
+    /// Choose a fault domain.
     FaultDomain,
 }
 
@@ -167,7 +168,7 @@ impl Capability {
     ];
 }
 
-/// What a cloud can do beyond the minimum; a planner asks before it plans.
+/// The optional capabilities of a cloud.
 ///
 /// ```
 /// use cloud_core::{Capabilities, Capability};
@@ -180,13 +181,13 @@ impl Capability {
 pub struct Capabilities(BTreeSet<Capability>);
 
 impl Capabilities {
-    /// All that there are.
+    /// All capabilities.
     #[must_use]
     pub fn all() -> Self {
         Self::from(Capability::ALL)
     }
 
-    /// True if the cloud can do it.
+    /// True if the cloud has this capability.
     #[must_use]
     pub fn has(&self, capability: Capability) -> bool {
         self.0.contains(&capability)

@@ -1,10 +1,10 @@
-//! A configuration that cannot be used.
+//! Errors in the configuration of a cloud.
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 
-/// A cloud that cannot be used as configured.
+/// An error in the configuration of a cloud.
 ///
 /// The text is one sentence that names the place, the problem and the remedy; the cause is in
 /// [`source`](StdError::source).
@@ -16,27 +16,26 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// An error with this sentence.
+    /// Creates an error with this sentence.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), unspecified: false, source: None }
     }
 
-    /// Marks that nothing says which file or which cloud is meant, so that a program can name the
-    /// setting of its own that does.
+    /// Marks that no file or cloud is selected, so that a program can name its own setting for that.
     #[must_use]
     pub fn unspecified(mut self) -> Self {
         self.unspecified = true;
         self
     }
 
-    /// Keeps the cause, for those who print the whole chain.
+    /// Adds the cause.
     #[must_use]
     pub fn caused_by(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
         self.source = Some(Arc::new(source));
         self
     }
 
-    /// True if nothing says which file or which cloud is meant.
+    /// True if no file or cloud is selected.
     #[must_use]
     pub fn is_unspecified(&self) -> bool {
         self.unspecified

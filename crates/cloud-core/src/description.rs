@@ -1,13 +1,13 @@
-//! What a cloud says about itself, before anything is asked of it.
+//! The description of a cloud, which needs no request.
 
 use crate::{
     ApiOperation, Architecture, Capabilities, Capability, Error, InstanceSpec, Result, ShapeName,
 };
 
-/// What a cloud says about itself: facts of the cloud and of how its provider is set up.
+/// Facts about a cloud and the configuration of its provider.
 ///
-/// Callers ask here and never for the name of a cloud. A stand-in for a cloud that cannot be reached says
-/// the same as the cloud itself ([`Unreachable::describing`](crate::Unreachable::describing)).
+/// Callers decide by this description and never by the name of a cloud. A stand-in for an unreachable cloud has the same
+/// description ([`Unreachable::describing`](crate::Unreachable::describing)).
 ///
 /// ```
 /// use cloud_core::{Capability, Description, is_uuid};
@@ -21,25 +21,25 @@ use crate::{
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Description {
-    /// The cloud's name, for people.
+    /// The name of the cloud, for messages.
     pub name: &'static str,
-    /// What it can do beyond the minimum.
+    /// Its optional capabilities.
     pub capabilities: Capabilities,
-    /// True for text that can only be an id of this cloud, and is no name: of an instance, an image, a subnet.
+    /// True for text that is an id in this cloud (of an instance, image or subnet) and not a name.
     pub is_id: fn(&str) -> bool,
-    /// What it calls a zone, for people: `availability domain`.
+    /// Its term for a zone, for messages, such as `availability domain`.
     pub zone_term: &'static str,
-    /// The feature by which nodes of slurm.conf name their zone.
+    /// The feature of nodes in slurm.conf that names their zone.
     pub zone_feature: &'static str,
     /// True if a launch has to name its zone.
     pub needs_zone: bool,
-    /// True of names that an instance may have, where the cloud limits them.
+    /// True for valid names of instances, if the cloud restricts them.
     pub is_host_name: Option<fn(&str) -> bool>,
-    /// The architectures that it has; the first is that of a shape that does not say.
+    /// Its architectures. The first is the default of shapes.
     pub architectures: Vec<Architecture>,
-    /// The limit that counts the instances of a shape, beside those that every cloud may have ([`Limit`](crate::Limit)).
+    /// Returns the limit that counts the instances of a shape, in addition to the common ones ([`Limit`](crate::Limit)).
     pub limit_of: fn(&ShapeName) -> Option<ShapeLimit>,
-    /// Most instances that one request launches; more than 1 has callers gather launches for
+    /// Maximum number of instances per launch request. If it is above 1, callers batch launches for
     /// [`launch_many`](crate::Provider::launch_many).
     pub batch: usize,
     /// True if a listing shows no addresses, and instances have theirs before they run: who waits for an instance may ask
@@ -48,7 +48,7 @@ pub struct Description {
 }
 
 impl Description {
-    /// A cloud that can do no more than every cloud; the fields take the rest.
+    /// Creates the description of a cloud without optional capabilities. Set other properties in the fields.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
         Self {
@@ -66,13 +66,13 @@ impl Description {
         }
     }
 
-    /// True if the cloud can do it.
+    /// True if the cloud has this capability.
     #[must_use]
     pub fn can(&self, capability: Capability) -> bool {
         self.capabilities.has(capability)
     }
 
-    /// Refuses a launch that wishes for what this cloud does not claim; no wish is left out without a word.
+    /// Returns an error for a launch that needs a missing capability. Nothing is silently ignored.
     pub fn check(&self, spec: &InstanceSpec) -> Result<()> {
         let wishes = [
             (spec.preemptible, Capability::Preemptible, "preemptible instances"),
@@ -90,11 +90,11 @@ impl Description {
 pub struct ShapeLimit {
     /// The name of the limit.
     pub name: String,
-    /// What it counts.
+    /// The unit that it counts.
     pub counts: Counted,
 }
 
-/// What a limit counts.
+/// The unit of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Instances.

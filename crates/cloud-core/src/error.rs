@@ -1,4 +1,4 @@
-//! What went wrong, and what to do about it.
+//! The error of every cloud.
 
 use crate::ApiOperation;
 use std::error::Error as StdError;
@@ -6,16 +6,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// What the library returns.
+/// A result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Longest part of a cloud's message that an [`Error`] keeps, in characters.
+/// Maximum length of a cloud's message in an [`Error`], in characters.
 const LONGEST_MESSAGE: usize = 400;
 
-/// A request to a cloud that did not succeed.
+/// A failed request to a cloud.
 ///
-/// Prints what was tried, on what, and why, on one line; the cause is in
-/// [`source`](StdError::source) and not in the text.
+/// Displays the operation, its subject and the reason on one line. The cause is only in [`source`](StdError::source).
 ///
 /// ```
 /// use cloud_core::{Error, ErrorKind, ApiOperation};
@@ -49,7 +48,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of this kind while doing this.
+    /// Creates an error of this kind in this operation.
     #[must_use]
     pub fn new(kind: ErrorKind, operation: ApiOperation) -> Self {
         Self(Box::new(Inner {
@@ -66,20 +65,20 @@ impl Error {
         }))
     }
 
-    /// The typed answer of a cloud that cannot do this at all.
+    /// Creates the error for an operation that the cloud does not support.
     #[must_use]
     pub fn unsupported(operation: ApiOperation) -> Self {
         Self::new(ErrorKind::Unsupported, operation)
     }
 
-    /// Names the instance, image or other thing concerned.
+    /// Sets the subject, such as an instance or image.
     #[must_use]
     pub fn on(mut self, subject: impl fmt::Display) -> Self {
         self.0.subject = Some(subject.to_string());
         self
     }
 
-    /// Keeps the reason in the cloud's own words, on one line and not too long.
+    /// Sets the reason from the cloud's message, cut to one line of bounded length.
     #[must_use]
     pub fn because(mut self, message: impl AsRef<str>) -> Self {
         let message = one_line(message.as_ref());
@@ -87,74 +86,74 @@ impl Error {
         self
     }
 
-    /// Keeps the cloud's code, such as `InternalError` or `429 TooManyRequests`.
+    /// Sets the cloud's code, such as `InternalError` or `429 TooManyRequests`.
     #[must_use]
     pub fn with_code(mut self, code: impl AsRef<str>) -> Self {
         self.0.code = Some(one_line(code.as_ref()));
         self
     }
 
-    /// Keeps the id by which the cloud's operators find the request in their logs.
+    /// Sets the request id, by which the cloud's operators find the request in their logs.
     #[must_use]
     pub fn with_request_id(mut self, id: impl AsRef<str>) -> Self {
         self.0.request_id = Some(one_line(id.as_ref()));
         self
     }
 
-    /// Keeps how long the cloud asked us to wait.
+    /// Sets the time to wait, as requested by the cloud.
     #[must_use]
     pub fn with_retry_after(mut self, pause: impl Into<Option<Duration>>) -> Self {
         self.0.retry_after = pause.into();
         self
     }
 
-    /// Keeps what the cloud's clock said when it answered; the text does not show it.
+    /// Sets the time of the cloud's clock in its response. It is not displayed.
     #[must_use]
     pub fn with_answered(mut self, date: impl Into<Option<SystemTime>>) -> Self {
         self.0.answered = date.into();
         self
     }
 
-    /// Notes that the cloud cannot be reached, and that whoever asked wants to know rather than to wait.
+    /// Marks that the cloud cannot be reached and that the caller does not want to wait for it.
     #[must_use]
     pub fn given_up(mut self) -> Self {
         self.0.given_up = true;
         self
     }
 
-    /// Keeps the cause, for those who print the whole chain.
+    /// Adds the cause.
     #[must_use]
     pub fn caused_by(mut self, source: impl StdError + Send + Sync + 'static) -> Self {
         self.0.source = Some(Arc::new(source));
         self
     }
 
-    /// Replaces the kind and keeps all else.
+    /// Replaces the kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    /// What kind of failure it is.
+    /// The kind of failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What was tried.
+    /// The operation.
     #[must_use]
     pub fn operation(&self) -> ApiOperation {
         self.0.operation
     }
 
-    /// What it was tried on.
+    /// The subject of the operation.
     #[must_use]
     pub fn subject(&self) -> Option<&str> {
         self.0.subject.as_deref()
     }
 
-    /// The reason in the cloud's own words.
+    /// The cloud's message.
     #[must_use]
     pub fn message(&self) -> Option<&str> {
         self.0.message.as_deref()
@@ -166,32 +165,32 @@ impl Error {
         self.0.code.as_deref()
     }
 
-    /// The cloud's request id, or ours when no answer came.
+    /// The cloud's request id, or the client's if there was no response.
     #[must_use]
     pub fn request_id(&self) -> Option<&str> {
         self.0.request_id.as_deref()
     }
 
-    /// How long the cloud asked us to wait.
+    /// The time to wait, as requested by the cloud.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         self.0.retry_after
     }
 
-    /// True if the same request may succeed later and is worth waiting for: its [kind](ErrorKind::is_transient) is
-    /// transient, and nobody has given up.
+    /// True if it makes sense to repeat the request later: its [kind](ErrorKind::is_transient) is transient, and the caller
+    /// is willing to wait.
     #[must_use]
     pub fn is_worth_a_retry(&self) -> bool {
         self.0.kind.is_transient() && !self.0.given_up
     }
 
-    /// True if the cloud cannot be reached, and whoever asked does not wait for that to change.
+    /// True if the cloud cannot be reached and the caller does not want to wait for it.
     #[must_use]
     pub fn is_given_up(&self) -> bool {
         self.0.given_up
     }
 
-    /// What the cloud's clock said when it answered.
+    /// The time of the cloud's clock in its response.
     #[must_use]
     pub fn answered(&self) -> Option<SystemTime> {
         self.0.answered
@@ -236,36 +235,36 @@ impl StdError for Error {
     }
 }
 
-/// Kind of a failure, in words that every cloud shares.
+/// The kind of a failure, common to all clouds.
 ///
-/// Closed on purpose: whoever handles errors has to think about a new kind.
+/// The enum is exhaustive on purpose, so that a new kind has to be considered wherever errors are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorKind {
-    /// The cloud does not know who we are: key, token or clock.
+    /// Authentication failed because of the key, the token or the clock.
     Unauthenticated,
-    /// The cloud knows who we are and does not allow it.
+    /// The caller is authenticated but not authorized.
     Forbidden,
-    /// There is no such thing, or we may not see it.
+    /// The resource does not exist, or the caller may not see it.
     NotFound,
-    /// The state of the thing does not allow it now.
+    /// The state of the resource does not allow it now.
     Conflict,
-    /// The instance made with this launch token is gone, and the token with it: look, and launch with another.
+    /// The instance of this launch token is gone. List the instances again, and launch with a new token.
     TokenUsedUp,
-    /// The request itself is wrong and will stay wrong.
+    /// The request is invalid.
     Invalid,
-    /// The tenancy's or project's limit is reached.
+    /// The limit of the tenancy or project is reached.
     Quota,
     /// The cloud has no machine of this shape in this zone.
     Capacity,
-    /// Too many requests; the request was refused and had no effect.
+    /// Too many requests. The request was refused and had no effect.
     Throttled,
-    /// The cloud could not be reached or was not well; the request certainly had no effect.
+    /// The cloud could not be reached or failed. The request had no effect.
     Unavailable,
-    /// The request may or may not have been carried out.
+    /// It is unknown whether the request was carried out.
     Ambiguous,
-    /// The answer makes no sense to us.
+    /// The response was not understood.
     Protocol,
-    /// This cloud cannot do it at all.
+    /// The cloud does not support the operation.
     Unsupported,
 }
 
@@ -287,8 +286,8 @@ impl ErrorKind {
         Self::Unsupported,
     ];
 
-    /// True if the same request may succeed later. Repeat it only if it is idempotent, or if it
-    /// certainly had no effect ([`may_have_happened`](Self::may_have_happened)).
+    /// True if the same request may succeed later. Repeat it only if it is idempotent or had no effect
+    /// ([`may_have_happened`](Self::may_have_happened)).
     #[must_use]
     pub fn is_transient(self) -> bool {
         match self {
@@ -296,7 +295,7 @@ impl ErrorKind {
             | Self::Unavailable
             | Self::Ambiguous
             | Self::Conflict
-            // Half a response, or a load balancer's page.
+            // For example a truncated response, or a load balancer's page.
             | Self::Protocol => true,
             Self::Unauthenticated
             | Self::Forbidden
@@ -309,13 +308,13 @@ impl ErrorKind {
         }
     }
 
-    /// True if another zone or shape may have room although this one has none.
+    /// True if another zone or shape may have capacity.
     #[must_use]
     pub fn is_about_the_place(self) -> bool {
         matches!(self, Self::Quota | Self::Capacity)
     }
 
-    /// True if the cloud refuses the caller: repeating the request may lock the account.
+    /// True if the cloud rejects the caller. Repeating the request may lock the account.
     #[must_use]
     pub fn is_about_the_caller(self) -> bool {
         matches!(self, Self::Unauthenticated | Self::Forbidden)
@@ -348,7 +347,7 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// Text from outside, made fit for a log line: no control characters, bounded.
+/// Removes control characters from external text and bounds its length.
 fn one_line(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control());
     let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");

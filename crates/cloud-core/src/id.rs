@@ -1,4 +1,4 @@
-//! Names and ids, each its own type so that no two can be mixed up.
+//! Newtypes for names and ids.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -10,7 +10,7 @@ macro_rules! text_types {
         pub struct $name(String);
 
         impl $name {
-            /// Takes the text as it is.
+            /// Creates it from a text, without validation.
             #[must_use]
             pub fn new(text: impl Into<String>) -> Self {
                 Self(text.into())
@@ -40,23 +40,23 @@ text_types! {
     ImageId;
     /// The name of an image.
     ImageName;
-    /// The name of a shape, which other clouds call a flavor or an instance type. Where the cloud has shapes whose size a
-    /// launch chooses, the size is part of the name ([`Shape::offers`](crate::Shape::offers)).
+    /// The name of a shape, flavor or instance type. For a flexible shape, the size is part of the name
+    /// ([`Shape::offers`](crate::Shape::offers)).
     ShapeName;
-    /// A part of a cloud with machines of its own, such as an availability zone.
+    /// A zone of a cloud, such as an availability zone or availability domain.
     Zone;
     /// The cloud's id of a subnet or network.
     SubnetId;
-    /// A group of hosts inside a zone that do not fail together with another group.
+    /// A fault domain: a group of hosts in a zone that does not fail together with other groups.
     FaultDomain;
     /// The architecture of a processor, as `uname -m` names it: `x86_64`, `aarch64`.
     Architecture;
 }
 
-/// Marks repeats of one launch: a cloud that knows tokens makes one instance for one token.
+/// An idempotency token of a launch: a cloud that supports tokens makes one instance per token.
 ///
-/// A token has to change when the request changes, and only then. Clouds remember it for a day or so. Once the instance made
-/// with it is gone, a launch with it is an error of kind [`TokenUsedUp`](crate::ErrorKind::TokenUsedUp).
+/// A token must change when the request changes, and only then. Clouds remember it for about a day. After its instance is
+/// gone, a launch with it is an error of kind [`TokenUsedUp`](crate::ErrorKind::TokenUsedUp).
 ///
 /// ```
 /// use cloud_core::LaunchToken;
@@ -68,10 +68,10 @@ text_types! {
 pub struct LaunchToken(String);
 
 impl LaunchToken {
-    /// Longest token that every cloud takes, in bytes.
+    /// Maximum length that every cloud accepts, in bytes.
     pub const LONGEST: usize = 64;
 
-    /// Takes the text if it can go into a header: 1 to 64 visible ASCII characters.
+    /// Creates a token that fits into a header: 1 to 64 visible ASCII characters.
     pub fn new(text: impl Into<String>) -> Result<Self, InvalidLaunchToken> {
         let text = text.into();
         let fits = (1..=Self::LONGEST).contains(&text.len());

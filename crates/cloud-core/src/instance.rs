@@ -1,4 +1,4 @@
-//! An instance as it is, and as it is asked for.
+//! Instances, and specifications of launches.
 
 use crate::{
     ErrorKind, FaultDomain, ImageId, InstanceId, InstanceName, InstanceState, LaunchToken, Secret,
@@ -7,36 +7,36 @@ use crate::{
 use std::net::IpAddr;
 use std::time::SystemTime;
 
-/// An instance as the cloud shows it.
+/// An instance as the cloud reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Instance {
     /// The cloud's id.
     pub id: InstanceId,
-    /// The name shown; not unique.
+    /// The display name; not unique.
     pub name: InstanceName,
-    /// What it is doing.
+    /// Its state.
     pub state: InstanceState,
     /// Its tags, complete.
     pub tags: Tags,
     /// Its shape.
     pub shape: Option<ShapeName>,
-    /// Where it is.
+    /// Its zone.
     pub zone: Option<Zone>,
-    /// The image on its boot disk. Nova shows the new one as soon as a rebuild begins, so it
-    /// says nothing until the state is running again.
+    /// The image on its boot disk. Nova reports the new one as soon as a rebuild starts, so it is meaningful only while the
+    /// instance is running.
     pub image: Option<ImageId>,
-    /// Its first private address, where the cloud shows it in a listing;
-    /// [`Provider::addresses`](crate::Provider::addresses) always knows.
+    /// Its first private address, if the cloud's listing has it. [`Provider::addresses`](crate::Provider::addresses) always
+    /// returns it.
     pub address: Option<IpAddr>,
-    /// When it was made.
+    /// Time of creation.
     pub created: Option<SystemTime>,
     /// Why it failed, if it did.
     pub fault: Option<Fault>,
 }
 
 impl Instance {
-    /// An instance of which only this is known; the fields take the rest.
+    /// Creates an instance. Set other properties in the fields.
     #[must_use]
     pub fn new(id: InstanceId, name: InstanceName, state: InstanceState) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Instance {
         }
     }
 
-    /// An instance just launched, for clouds whose answer tells little more than the id.
+    /// Creates a newly launched instance, for clouds whose response has little more than the id.
     #[must_use]
     pub fn launched(id: InstanceId, spec: &InstanceSpec) -> Self {
         Self {
@@ -69,14 +69,13 @@ impl Instance {
 /// Why an instance failed after its launch had been accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The kind that the launch itself would have failed with, such as
-    /// [`Capacity`](ErrorKind::Capacity).
+    /// The kind of error, as if the launch itself had failed, such as [`Capacity`](ErrorKind::Capacity).
     pub kind: ErrorKind,
-    /// The cloud's words.
+    /// The cloud's message.
     pub message: String,
 }
 
-/// An instance as it is asked for.
+/// The specification of an instance to launch.
 ///
 /// ```
 /// use cloud_core::{ImageId, InstanceName, InstanceSpec, Secret, ShapeName, Tags, Zone};
@@ -94,34 +93,34 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InstanceSpec {
-    /// The name to show, also the host name where the cloud sets one.
+    /// The display name, which is also the host name if the cloud sets one.
     pub name: InstanceName,
-    /// The shape, with its size where it leaves that open.
+    /// The shape, with the size of a flexible shape.
     pub shape: ShapeName,
     /// The image to boot from.
     pub image: ImageId,
-    /// Where; the cloud or the provider's configuration chooses if none is given.
+    /// The zone; by default, the cloud or the provider's configuration chooses.
     pub zone: Option<Zone>,
-    /// Which network; the provider's configuration chooses if none is given.
+    /// The network; by default, the provider's configuration chooses.
     pub subnet: Option<SubnetId>,
-    /// Tags, set in the launch call itself, so that there is no moment without them.
+    /// Tags, set in the launch call itself, so that the instance is never without them.
     pub tags: Tags,
     /// Lines for the login user's `authorized_keys`.
     pub ssh_keys: Vec<String>,
-    /// The key pair that the cloud keeps under this name; a cloud that keeps none takes `ssh_keys` alone.
+    /// The name of a key pair in the cloud. Clouds without key pairs use only `ssh_keys`.
     pub keypair: Option<String>,
-    /// What cloud-init gets, not yet encoded; it may hold secrets.
+    /// User data for cloud-init, not encoded. It may contain secrets.
     pub user_data: Option<Secret<String>>,
-    /// Marks repeats of this launch.
+    /// The idempotency token of this launch.
     pub token: Option<LaunchToken>,
-    /// May be taken away at any time, for a lower price.
+    /// True for a preemptible instance.
     pub preemptible: bool,
-    /// Where in the zone.
+    /// The fault domain in the zone.
     pub fault_domain: Option<FaultDomain>,
 }
 
 impl InstanceSpec {
-    /// The least that every launch needs; the fields take the rest.
+    /// Creates a specification with the minimum that every launch needs. Set other properties in the fields.
     #[must_use]
     pub fn new(name: InstanceName, shape: ShapeName, image: ImageId) -> Self {
         Self {

@@ -1,8 +1,8 @@
-//! What is asked of a cloud.
+//! Operations of a cloud's API.
 
 use std::fmt;
 
-/// What was tried when an [`Error`](crate::Error) happened.
+/// An operation of a cloud's API, for errors and pacing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ApiOperation {
@@ -22,7 +22,7 @@ pub enum ApiOperation {
     Reboot,
     /// [`Provider::start`](crate::Provider::start).
     Start,
-    /// Switching an instance off.
+    /// Stopping an instance.
     Stop,
     /// [`Provider::addresses`](crate::Provider::addresses).
     Addresses,

@@ -1,11 +1,11 @@
-//! Values that must never be printed.
+//! Secret values.
 
 use std::fmt;
 
 /// A value that cannot be printed by accident.
 ///
-/// `Debug` shows nothing of it, there is no `Display`, and reading it takes the word
-/// [`expose`](Self::expose), which is easy to search for.
+/// `Debug` shows nothing of it, there is no `Display`, and reading it takes a call of [`expose`](Self::expose), which is
+/// easy to search for.
 ///
 /// ```
 /// use cloud_core::Secret;
@@ -18,17 +18,17 @@ use std::fmt;
 pub struct Secret<T>(T);
 
 impl<T> Secret<T> {
-    /// Hides the value.
+    /// Wraps a value.
     pub const fn new(value: T) -> Self {
         Self(value)
     }
 
-    /// Reads the value; never pass what it returns to a log, an error or a plan.
+    /// Returns the value. Never pass it to a log, an error or a plan.
     pub const fn expose(&self) -> &T {
         &self.0
     }
 
-    /// Turns the value into another that is as secret.
+    /// Converts the value to another secret.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Secret<U> {
         Secret(change(self.0))
     }

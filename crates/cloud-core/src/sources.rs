@@ -1,21 +1,21 @@
-//! Where configuration is read from: handed in, so that no library reads the environment.
+//! Sources of configuration, passed in so that no library reads the environment.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file as read; `Debug` shows nothing of what is in it, which may be a key.
+/// The content of a file. `Debug` does not show it, because it may be a key.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct File {
-    /// What is in it.
+    /// The bytes.
     pub bytes: Vec<u8>,
-    /// Its permission bits, where there are such.
+    /// Its permission bits, if the system has them.
     pub mode: Option<u32>,
 }
 
 impl File {
-    /// What is in it, as text; an error of kind `InvalidData` if it is not UTF-8.
+    /// The content as text; an error of kind `InvalidData` if it is not UTF-8.
     pub fn into_text(self) -> io::Result<String> {
         String::from_utf8(self.bytes).map_err(|_cause| io::ErrorKind::InvalidData.into())
     }
@@ -28,9 +28,9 @@ impl fmt::Debug for File {
     }
 }
 
-/// The home directory, the variables and the files that a cloud's configuration comes from.
+/// The home directory, variables and files for the configuration of a cloud.
 pub struct Sources<'a> {
-    /// The directory that `~` means: slurmctld gives its programs no variable that says so.
+    /// The directory for `~`, because slurmctld does not set HOME.
     pub home: Option<PathBuf>,
     /// The environment's variables.
     pub variables: BTreeMap<String, String>,
@@ -40,7 +40,7 @@ pub struct Sources<'a> {
 type Read<'a> = dyn Fn(&Path) -> io::Result<File> + 'a;
 
 impl<'a> Sources<'a> {
-    /// Sources with a file reader of their own.
+    /// Creates sources with a custom file reader.
     pub fn new(
         home: Option<PathBuf>,
         variables: BTreeMap<String, String>,
@@ -49,13 +49,13 @@ impl<'a> Sources<'a> {
         Self { home, variables, read: Box::new(read) }
     }
 
-    /// The files of the system, with the home directory and the variables that a program found.
+    /// Creates sources with the files of the system.
     #[must_use]
     pub fn of_system(home: Option<PathBuf>, variables: BTreeMap<String, String>) -> Self {
         Self::new(home, variables, read)
     }
 
-    /// A variable's value; an empty one counts as none.
+    /// The value of a variable. An empty one counts as unset.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
@@ -66,13 +66,13 @@ impl<'a> Sources<'a> {
         (self.read)(path)
     }
 
-    /// A path under the home directory, if that is known.
+    /// A path in the home directory, if that is known.
     #[must_use]
     pub fn at_home(&self, path: &str) -> Option<PathBuf> {
         self.home.as_ref().map(|home| home.join(path))
     }
 
-    /// The path with `~` in front replaced by the home directory.
+    /// Expands a leading `~` to the home directory.
     #[must_use]
     pub fn expand(&self, path: &str) -> PathBuf {
         let below = match path.strip_prefix('~') {
@@ -86,7 +86,7 @@ impl<'a> Sources<'a> {
 
 impl fmt::Debug for Sources<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Among the variables may be a password.
+        // A variable may contain a password.
         f.debug_struct("Sources").field("home", &self.home).finish_non_exhaustive()
     }
 }

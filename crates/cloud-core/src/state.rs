@@ -1,10 +1,10 @@
-//! What an instance is doing.
+//! States of instances.
 
 use std::fmt;
 
-/// What an instance is doing, in words that every cloud shares.
+/// The state of an instance, common to all clouds.
 ///
-/// | ours | OCI `lifecycleState` | Nova `status` |
+/// | state | OCI `lifecycleState` | Nova `status` |
 /// |---|---|---|
 /// | [`Pending`](Self::Pending) | `PROVISIONING`, `STARTING`, `MOVING`, `CREATING_IMAGE` | `BUILD`, `REBUILD`, `REBOOT`, `HARD_REBOOT`, `RESIZE`, `REVERT_RESIZE`, or `ACTIVE` with a `task_state` that is neither null nor `deleting` |
 /// | [`Running`](Self::Running) | `RUNNING` | `ACTIVE`, `VERIFY_RESIZE`, `MIGRATING`, `PASSWORD` |
@@ -24,26 +24,26 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum InstanceState {
-    /// On its way to running, without anybody's help.
+    /// In transition to running.
     Pending,
-    /// Up, as far as the cloud can tell.
+    /// Running, as far as the cloud can tell.
     Running,
-    /// On its way to stopped.
+    /// In transition to stopped.
     Stopping,
-    /// Switched off, and can be started.
+    /// Stopped; it can be started.
     Stopped,
-    /// On its way out.
+    /// In transition to terminated.
     Terminating,
-    /// Gone; some clouds still show it for a while.
+    /// Terminated; some clouds still list it for a while.
     Terminated,
-    /// Broken, and can only be terminated.
+    /// Failed; it can only be terminated.
     Failed,
-    /// A word that we do not know, as the cloud wrote it.
+    /// An unknown state, as the cloud wrote it.
     Other(String),
 }
 
 impl InstanceState {
-    /// True while it takes up a name, an address or quota.
+    /// True while it uses a name, an address or quota.
     #[must_use]
     pub fn is_live(&self) -> bool {
         match self {
@@ -58,7 +58,7 @@ impl InstanceState {
         }
     }
 
-    /// True if it is gone or on its way out.
+    /// True if it is terminated or terminating.
     #[must_use]
     pub fn is_leaving(&self) -> bool {
         match self {
@@ -72,7 +72,7 @@ impl InstanceState {
         }
     }
 
-    /// True if waiting for it to run makes no sense any more.
+    /// True if it will not run any more.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.is_leaving() || *self == Self::Failed

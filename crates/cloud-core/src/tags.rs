@@ -1,4 +1,4 @@
-//! The tags by which a cluster knows its own.
+//! Tags of instances and images.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A token that many requests share and one of them renews.
+//! A cache for a token that many requests share.
 
 use crate::clock::from_now;
 use crate::{ApiOperation, Error, ErrorKind, Result};
@@ -10,35 +10,35 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-/// How long a token that could not be renewed is used before the next try, and a refusal believed.
+/// Time before the next attempt to renew a token, and for which a refusal counts.
 const HOLD_OFF: Duration = Duration::from_secs(10);
-/// How long a renewal may take while the old token is still good.
+/// Timeout of a renewal while the old token is still valid.
 const LONGEST_RENEWAL: Duration = Duration::from_secs(10);
 
-/// A token as fetched: its value and how long it is good for from now.
+/// A fetched token and its lifetime.
 #[derive(Debug)]
 pub struct Token<T> {
-    /// The token; wrap it in a [`Secret`](crate::Secret).
+    /// The token. Wrap it in a [`Secret`](crate::Secret).
     pub value: T,
-    /// How long it is good for.
+    /// The lifetime from now.
     pub life: Duration,
 }
 
-/// The number of a token in the order in which tokens came.
+/// The sequence number of a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Generation(u64);
 
-/// A token out of the cache.
+/// A token from the cache.
 #[derive(Debug)]
 pub struct Held<T> {
     /// The token.
     pub value: Arc<T>,
-    /// Which one it is, for [`TokenCache::forget`].
+    /// The number of the token, for [`TokenCache::forget`].
     pub generation: Generation,
 }
 
 impl<T> Held<T> {
-    /// A credential that never changes, such as a key.
+    /// Creates a credential that never changes, such as a key.
     #[must_use]
     pub fn fixed(value: Arc<T>) -> Self {
         Self { value, generation: Generation::default() }
@@ -51,11 +51,11 @@ impl<T> Clone for Held<T> {
     }
 }
 
-/// Keeps a token until shortly before it expires; one fetch serves all who wait for it.
+/// Keeps a token until shortly before it expires. One fetch serves all waiting requests.
 ///
-/// A failed fetch also serves all who waited for it, and a refusal all who come in the seconds after
-/// it, so that a thousand requests with a wrong password knock once and do not lock the account. A
-/// token that could not be renewed, or not within seconds, is used as long as it is good.
+/// A failed fetch also fails all waiting requests, and a refusal those of the next seconds, so that a thousand requests
+/// with a wrong password are one attempt and do not lock the account. A token that cannot be renewed in time is used as
+/// long as it is valid.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -73,7 +73,7 @@ impl<T> Clone for Held<T> {
 #[derive(Debug)]
 pub struct TokenCache<T> {
     least_life: Duration,
-    /// Fetches that have ended, well or not.
+    /// Number of fetches that have ended, successfully or not.
     fetches: AtomicU64,
     /// The newest token that was rejected.
     rejected: AtomicU64,
@@ -88,7 +88,7 @@ enum Slot<T> {
         expires: Instant,
         renew_after: Option<Instant>,
     },
-    /// What has failed, and until when nobody tries again.
+    /// The last failure, and the time of the next attempt.
     Failed {
         fetch: u64,
         error: Error,
@@ -97,7 +97,7 @@ enum Slot<T> {
 }
 
 impl<T> TokenCache<T> {
-    /// An empty cache that renews a token once it has less than this left to live.
+    /// Creates an empty cache. A token is renewed when its remaining lifetime falls below this.
     #[must_use]
     pub fn new(least_life: Duration) -> Self {
         Self {
@@ -108,10 +108,9 @@ impl<T> TokenCache<T> {
         }
     }
 
-    /// The token in hand, or a new one.
+    /// Returns the cached token, or fetches a new one.
     ///
-    /// A token that is fetched with less than the least life is given out all the same, and
-    /// renewed at the next call.
+    /// A token whose lifetime is below the minimum is returned and renewed at the next call.
     pub async fn get<F, Fut>(&self, fetch: F) -> Result<Held<T>>
     where
         F: FnOnce() -> Fut,
@@ -120,7 +119,7 @@ impl<T> TokenCache<T> {
         let seen = self.fetches.load(Ordering::Acquire);
         let mut slot = self.slot.lock().await;
         match &*slot {
-            // What ended while we waited was fetched for us too, be it short-lived or a failure.
+            // A fetch that ended while this call waited counts for it, too, even if it failed.
             Slot::Good { held, expires, renew_after }
                 if !self.is_rejected(held.generation)
                     && (held.generation.0 > seen || self.is_enough(*expires, *renew_after)) =>
@@ -145,7 +144,7 @@ impl<T> TokenCache<T> {
         }
     }
 
-    /// What a fetch gives. All wait for it, so one that hangs is left alone as long as there is a token that will do.
+    /// Fetches a token. All requests wait for it, so a slow fetch times out while the old token is valid.
     async fn fetched(
         &self,
         slot: &Slot<T>,
@@ -165,7 +164,7 @@ impl<T> TokenCache<T> {
         }
     }
 
-    /// What was to be renewed in good time is still good; else nobody gets anything.
+    /// Handles a failed fetch: uses the old token while it is valid, or fails.
     fn after_failure(&self, slot: &mut Slot<T>, fetch: u64, error: Error) -> Result<Held<T>> {
         let usable = self.is_usable(slot);
         if let Slot::Good { held, renew_after, .. } = slot
@@ -180,9 +179,9 @@ impl<T> TokenCache<T> {
         Err(error)
     }
 
-    /// Drops the token with this stamp, because a cloud has rejected it.
+    /// Drops the token with this number, because a cloud has rejected it.
     ///
-    /// A newer one stays: many requests may have failed with the old one while it was renewed.
+    /// A newer token stays: many requests may have failed with the old one during the renewal.
     pub fn forget(&self, generation: Generation) {
         self.rejected.fetch_max(generation.0, Ordering::AcqRel);
     }
@@ -193,7 +192,7 @@ impl<T> TokenCache<T> {
         held_off || expires.saturating_duration_since(now) >= self.least_life
     }
 
-    /// True if there is a token that is still good, and that no cloud has rejected.
+    /// True if there is a valid token that no cloud has rejected.
     fn is_usable(&self, slot: &Slot<T>) -> bool {
         match slot {
             Slot::Good { held, expires, .. } => {
@@ -251,7 +250,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_fetch_serves_all_who_wait() {
         let (cache, issuer) = (cache(), Issuer::default());
-        // Shorter than the least life: even then those who waited take what came.
+        // Below the minimum lifetime: waiting requests use the token nevertheless.
         let get = || cache.get(|| issuer.issue(5));
         let (a, b, c) = tokio::join!(get(), get(), get());
         assert_eq!([*a.unwrap().value, *b.unwrap().value, *c.unwrap().value], [1, 1, 1]);

@@ -1,4 +1,4 @@
-//! What stands for a cloud that lets nobody in: it answers everything with the reason.
+//! A stand-in for an unreachable cloud.
 
 use crate::{
     ApiOperation, Description, Error, ErrorKind, Image, ImageFilter, Instance, InstanceFilter,
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// A cloud that lets nobody in.
+/// A stand-in for an unreachable cloud, whose requests all fail with the reason.
 #[derive(Clone, Debug)]
 pub struct Unreachable {
     kind: ErrorKind,
@@ -17,13 +17,13 @@ pub struct Unreachable {
 }
 
 impl Unreachable {
-    /// A cloud that answers every request with an error of this kind.
+    /// Creates a stand-in whose requests all fail with this kind.
     #[must_use]
     pub fn new(kind: ErrorKind, why: impl Into<String>) -> Self {
         Self { kind, why: why.into(), description: Description::new("unreachable") }
     }
 
-    /// Has it describe itself as the cloud that it stands for.
+    /// Sets the description of the cloud that it stands in for.
     #[must_use]
     pub fn describing(self, description: Description) -> Self {
         Self { description, ..self }

@@ -1,4 +1,4 @@
-//! What is done to an instance that is there: power, a new image, its end.
+//! Actions on existing instances: power, a new image, termination.
 
 use crate::api::{Service, with_token};
 use crate::launch::overlay;
@@ -13,18 +13,18 @@ use serde_json::json;
 
 const SIZE: &str = "bootVolumeSizeInGBs";
 
-/// What can be done to the power of an instance.
+/// A power action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Power {
-    /// Switch on.
+    /// Start.
     Start,
-    /// Switch off.
+    /// Power off.
     Stop,
-    /// Ask the operating system to shut down.
+    /// Shut down through the operating system.
     SoftStop,
-    /// Off and on again.
+    /// Power cycle.
     Reset,
-    /// Ask the operating system to reboot.
+    /// Reboot through the operating system.
     SoftReset,
 }
 
@@ -41,7 +41,7 @@ impl Power {
 }
 
 impl Oci {
-    /// Begins to do something to the power of an instance.
+    /// Starts a power action.
     pub async fn power(&self, id: &InstanceId, power: Power) -> Result<()> {
         let operation = match power {
             Power::Start => ApiOperation::Start,
@@ -54,9 +54,9 @@ impl Oci {
         self.api.send(&request).await.map(|_answer| ())
     }
 
-    /// Replaces the boot volume. Where OCI cannot do that, which is so for bare metal, the error is
-    /// [`Unsupported`](ErrorKind::Unsupported), and the way is to terminate and launch again. What is
-    /// wrong with the image is not mended by that, and stays [`Invalid`](ErrorKind::Invalid).
+    /// Replaces the boot volume. If OCI cannot do that, as for bare metal, the error is
+    /// [`Unsupported`](ErrorKind::Unsupported), and the caller has to terminate and launch again. An error of the image,
+    /// which a new launch would have, too, stays [`Invalid`](ErrorKind::Invalid).
     pub(crate) async fn replace_boot_volume(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
         let template = self.site.template.expose().get("sourceDetails");
         let mut source = json!({
@@ -82,7 +82,7 @@ impl Oci {
         }
     }
 
-    /// True if the request was refused because of what the instance is.
+    /// True if the request was refused because of the kind of instance.
     async fn cannot(&self, id: &InstanceId, error: &Error) -> bool {
         if let Some(cannot) = refused_for_good(error) {
             return cannot;
@@ -97,13 +97,13 @@ impl Oci {
         let request = self.instance_request(ApiOperation::Terminate, Method::DELETE, id, &query)?;
         let error = match self.api.send(&request).await {
             Ok(_answer) => {
-                // Not before: one that is gone already has failed, and can say why.
+                // Not before, because an instance that is already gone has failed for a reason that can be found.
                 self.work_requests.removed(id);
                 return Ok(());
             }
             Err(error) => error,
         };
-        // Gone, or not ours to remove: only a look can tell, and what is there still costs.
+        // Gone, or forbidden. Only another request can tell, and an existing instance still costs money.
         let not_found = error.kind() == ErrorKind::NotFound;
         let unclear = not_found || error.kind() == ErrorKind::Conflict;
         if unclear && self.is_gone_or_going(id).await? {
@@ -112,13 +112,13 @@ impl Oci {
         Err(if not_found { error.with_kind(ErrorKind::Forbidden) } else { error })
     }
 
-    /// True if an instance is gone or going.
+    /// True if an instance is terminated or terminating.
     async fn is_gone_or_going(&self, id: &InstanceId) -> Result<bool> {
         let request = self.instance_request(ApiOperation::Terminate, Method::GET, id, &[])?;
         match self.api.read::<wire::Instance>(&request).await {
             Ok(instance) => Ok(crate::convert::instance(instance).state.is_leaving()),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                // Who may only list instances hears the same of one that runs.
+                // A user with only the permission to list gets the same error for a running instance.
                 let mut listed = self.list(&InstanceFilter::default()).await?.into_iter();
                 Ok(listed.all(|it| it.id != *id || it.state.is_leaving()))
             }
@@ -143,10 +143,10 @@ impl Oci {
     }
 }
 
-/// Whether a rebuild was refused because of what the instance is; none if only its shape can tell.
+/// Returns whether a rebuild was refused because of the kind of instance; `None` if only its shape can tell.
 ///
-/// Who hears that removes the machine, and gets another if there is one: so not for an image that is
-/// not there, and not for one of another distribution, which is as likely to be the wrong image.
+/// The caller then replaces the instance. So this is not true for a missing image or one of another distribution, which is
+/// probably the wrong image.
 fn refused_for_good(error: &Error) -> Option<bool> {
     let message = error.message().unwrap_or_default().to_lowercase();
     let says = |words: [&str; 2]| words.iter().any(|word| message.contains(word));

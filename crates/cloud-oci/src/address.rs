@@ -1,4 +1,4 @@
-//! Private addresses: of a few instances one by one, of many in a handful of requests for all.
+//! Private addresses: of few instances one by one, of many in a handful of requests for all.
 
 use crate::api::{Path, Query, Service};
 use crate::page::{Listing, Of};
@@ -9,7 +9,7 @@ use cloud_core::{ApiOperation, Error, ErrorKind, InstanceId, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
-/// Up to so many are asked for one by one: two requests each, whatever else is in the compartment.
+/// Maximum number of instances to query one by one, with two requests each.
 const FEW: usize = 2;
 
 const OPERATION: ApiOperation = ApiOperation::Addresses;
@@ -79,7 +79,7 @@ impl Oci {
         Ok(None)
     }
 
-    /// OCI says the same of an instance that is gone and of a list that we may not see.
+    /// OCI returns the same error for an instance that is gone and for a forbidden listing.
     async fn gone_or_hidden(&self, id: &str, error: Error) -> Result<()> {
         match self.read_instance(&InstanceId::new(id)).await {
             Ok(_there) => Err(error.with_kind(ErrorKind::Forbidden)),
@@ -88,7 +88,7 @@ impl Oci {
         }
     }
 
-    /// The VNIC of an attachment; none if it has none yet, or was detached in between.
+    /// The VNIC of an attachment; none if it has none yet or was detached.
     async fn vnic(&self, id: &str, attachment: &VnicAttachment) -> Result<Option<Vnic>> {
         let Some(vnic) = &attachment.vnic_id else {
             return Ok(None);
@@ -109,7 +109,7 @@ impl Oci {
         }
     }
 
-    /// The attachments of one instance, which can be gone.
+    /// The attachments of an instance, which may be gone.
     async fn attachments(&self, id: &str) -> Result<Vec<VnicAttachment>> {
         let query = [("compartmentId", self.site.compartment.as_str()), ("instanceId", id)];
         listing(&["vnicAttachments"], Of::WhatMayBeGone, &query).all(&self.api).await
@@ -124,7 +124,7 @@ fn is_attached(attachment: &VnicAttachment) -> bool {
     attachment.lifecycle_state.as_deref() == Some("ATTACHED")
 }
 
-/// The primary one is the first: on the first card, and made with the instance.
+/// The primary one is the first: on the first card, and created with the instance.
 fn order(attachment: &VnicAttachment) -> (Option<u32>, Option<&str>) {
     (attachment.nic_index, attachment.time_created.as_deref())
 }

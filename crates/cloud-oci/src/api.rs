@@ -1,4 +1,4 @@
-//! Requests to OCI's services, and all pages of what they list.
+//! Requests to OCI's services.
 
 use crate::Clock;
 use crate::auth::{JSON, Signer};
@@ -8,7 +8,7 @@ use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use std::fmt;
 
-/// A service with a host of its own.
+/// A service, which has its own host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     /// Compute, network and work requests.
@@ -18,7 +18,7 @@ pub(crate) enum Service {
 }
 
 impl Service {
-    /// The version that stands in front of its paths.
+    /// The version prefix of its paths.
     fn version(self) -> &'static str {
         match self {
             Self::Core | Self::Identity => "20160918",
@@ -40,18 +40,18 @@ pub(crate) struct Api {
     pub(crate) signer: Signer,
     pub(crate) hosts: Hosts,
     pub(crate) clock: Clock,
-    /// How many things to ask for at a time.
+    /// The page size.
     pub(crate) page_size: u16,
 }
 
-/// A path, each segment of which is one whatever is in it.
+/// A path whose segments are escaped.
 pub(crate) type Path<'a> = &'a [&'a str];
 
-/// Keys and values of a query, in their order.
+/// The pairs of a query, in order.
 pub(crate) type Query<'a> = &'a [(&'a str, &'a str)];
 
 impl Api {
-    /// A request without a body.
+    /// Creates a request without a body.
     pub(crate) fn request(
         &self,
         operation: ApiOperation,
@@ -88,7 +88,7 @@ impl Api {
         })
     }
 
-    /// One thing.
+    /// Gets one resource.
     pub(crate) async fn read<T: DeserializeOwned>(&self, request: &Request) -> Result<T> {
         self.send(request).await?.json(request)
     }
@@ -98,7 +98,7 @@ const SESSION_OVER: &str = "the session has expired: run `oci session authentica
 
 const CLIENT: &str = concat!("slurm-elastic/", env!("CARGO_PKG_VERSION"));
 
-/// Marks the repeats of a request that changes something, so that it is done once.
+/// Adds a retry token, which makes the request idempotent.
 pub(crate) fn with_token(request: Request, token: &str) -> Result<Request> {
     let value = HeaderValue::from_str(token)
         .map_err(|_| request.error(ErrorKind::Invalid).because("bad retry token"))?;

@@ -1,4 +1,4 @@
-//! Signs requests, with a key that never changes or with one that is renewed.
+//! Signs requests with a fixed or a renewable key.
 
 use crate::instance_principal::InstancePrincipal;
 use crate::key::PrivateKey;
@@ -8,31 +8,31 @@ use cloud_core::http::{Authorize, HeaderName, Method, Outgoing, Url};
 use cloud_core::{ApiOperation, Error, ErrorKind, Generation, Held, Result, Secret};
 use std::sync::Arc;
 
-/// What a request is signed with.
+/// The credential of a signature.
 #[derive(Debug)]
 pub(crate) struct Identity {
-    /// By what name the cloud knows the key.
+    /// The key id.
     pub(crate) key_id: Secret<String>,
     pub(crate) key: Arc<PrivateKey>,
-    /// Whose key it is.
+    /// The source of a key.
     pub(crate) tenancy: Option<String>,
 }
 
-/// Signs every request to the cloud's services; clones share the key.
+/// Signs every request to the cloud's services. Clones share the key.
 #[derive(Clone)]
 pub(crate) struct Signer {
     pub(crate) source: Arc<Source>,
     pub(crate) clock: Clock,
 }
 
-/// Where the key comes from.
+/// The source of the key.
 pub(crate) enum Source {
     Fixed(Arc<Identity>),
     Instance(Box<InstancePrincipal>),
 }
 
 impl Signer {
-    /// True if we are a session, and its token has ended by now.
+    /// True if the credential is a session whose token has expired.
     pub(crate) fn is_over(&self) -> bool {
         let Source::Fixed(identity) = &*self.source else {
             return false;
@@ -59,7 +59,7 @@ impl Authorize for Signer {
         let host = host(&url);
         let has_body = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
         let (length, hash) = (request.body().len(), sha256(request.body()));
-        // Their SDKs send it with a DELETE too, where it is not signed.
+        // OCI's SDKs also send it with DELETE, where it is not signed.
         if has_body || *request.method() == Method::DELETE {
             request.set(HeaderName::from_static("content-length"), &length.to_string())?;
         }
@@ -83,7 +83,7 @@ impl Authorize for Signer {
         })?;
         let key_id = identity.key_id.expose();
         let value = signed.signed_as(key_id, &signature);
-        // A session's token is a part of it, and as good as a password.
+        // It contains a session's token, which is as secret as a password.
         let token = key_id.strip_prefix("ST$").unwrap_or(key_id);
         request.hide(Secret::new(token.to_owned()));
         request.hide(Secret::new(signature));
@@ -103,7 +103,7 @@ impl Authorize for Signer {
 
 pub(crate) const JSON: &str = "application/json";
 
-/// Path and query as they go over the wire.
+/// Path and query as they are sent.
 pub(crate) fn target(url: &Url) -> String {
     match url.query() {
         Some(query) => format!("{}?{query}", url.path()),
@@ -111,7 +111,7 @@ pub(crate) fn target(url: &Url) -> String {
     }
 }
 
-/// The `Host` that goes over the wire: with the port, unless it is the scheme's own.
+/// The `Host` header: with the port, unless it is the default of the scheme.
 pub(crate) fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {

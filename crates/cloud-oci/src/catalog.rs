@@ -1,4 +1,4 @@
-//! What there is: shapes, availability domains, fault domains, subnets.
+//! Lists shapes, availability domains, fault domains and subnets.
 
 use crate::api::Service;
 use crate::page::{Listing, Of};
@@ -13,13 +13,13 @@ use std::collections::BTreeMap;
 pub struct Subnet {
     /// OCI's id.
     pub id: SubnetId,
-    /// The name shown.
+    /// The display name.
     pub name: String,
     /// Its tags.
     pub tags: Tags,
-    /// The network that it is part of.
+    /// Its network.
     pub vcn: Option<String>,
-    /// The availability domain, if it is not in all.
+    /// Its availability domain, unless it is regional.
     pub zone: Option<Zone>,
 }
 
@@ -80,7 +80,7 @@ impl Oci {
         Ok(shapes.into_values().collect())
     }
 
-    /// These are listed on one page, and take no limit.
+    /// These listings have one page and no page size.
     async fn domains(&self, kind: &str, zone: Option<&Zone>) -> Result<Vec<String>> {
         let mut query = vec![("compartmentId", self.site.compartment.as_str())];
         query.extend(zone.map(|zone| ("availabilityDomain", zone.as_str())));

@@ -1,4 +1,4 @@
-//! What OCI's answers mean: one table.
+//! Classifies OCI's responses, in one table.
 
 use crate::Clock;
 use cloud_core::http::{Classification, Response, by_status};
@@ -9,10 +9,10 @@ use std::time::Duration;
 /// OCI refuses requests whose date is further than this from its own.
 const SKEW: Duration = Duration::from_mins(5);
 
-/// Longest part of a message that is kept in front of a remark, so that this is not cut off.
+/// Maximum length of a message before a remark, so that the remark is not cut off.
 const LONGEST: usize = 200;
 
-/// The body of an error; whatever else is in it is of no use.
+/// The relevant part of the body of an error.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Body {
@@ -20,11 +20,11 @@ struct Body {
     message: Option<String>,
 }
 
-/// What an answer that is not a success means.
+/// Classifies a failed response.
 pub(crate) fn classify(response: &Response) -> Classification {
     let body: Option<Body> = serde_json::from_slice(&response.body).ok();
     let (code, message) = body.map(|body| (body.code, body.message)).unwrap_or_default();
-    // A load balancer's page, or nothing at all.
+    // A load balancer's page, or an empty body.
     let raw = || String::from_utf8_lossy(&response.body).into_owned();
     let message = message.unwrap_or_else(raw);
     let status = response.status.as_u16();
@@ -34,7 +34,7 @@ pub(crate) fn classify(response: &Response) -> Classification {
     Classification { kind, code: Some(code), message, retryable }
 }
 
-/// The table: status, code and message to the kind, and whether it passes by waiting.
+/// The table: from status, code and message to the kind, and whether waiting helps.
 fn meaning(status: u16, code: Option<&str>, message: &str) -> Option<(ErrorKind, bool)> {
     let code = code.unwrap_or_default();
     if let Some(kind) = by_message(message)
@@ -44,13 +44,13 @@ fn meaning(status: u16, code: Option<&str>, message: &str) -> Option<(ErrorKind,
     }
     let meaning = match (status, code) {
         (400, "LimitExceeded" | "QuotaExceeded") => (ErrorKind::Quota, false),
-        // The 404 is for a part of the path that cannot be, such as an id that is none.
+        // A 404 for an invalid part of the path, such as a malformed id.
         (400, _) | (404, "InvalidParameter") => (ErrorKind::Invalid, false),
         (401, _) => (ErrorKind::Unauthenticated, false),
         (404, "NotAuthorizedOrNotFound") => (ErrorKind::NotFound, false),
-        // There is no such path: that says nothing about an instance.
+        // An unknown path tells nothing about an instance.
         (404, _) => (ErrorKind::Protocol, false),
-        // What is being removed does not come back by waiting.
+        // Waiting does not help with a resource that is being deleted.
         (409, "IncorrectState") => (ErrorKind::Conflict, !names_an_end(message)),
         (409, "LockConflict" | "ExternalServerIncorrectState") => (ErrorKind::Conflict, true),
         (409, "Conflict") => (ErrorKind::Conflict, names_a_moment(message)),
@@ -64,8 +64,8 @@ fn meaning(status: u16, code: Option<&str>, message: &str) -> Option<(ErrorKind,
     Some(meaning)
 }
 
-/// What some messages mean whatever the status says. OCI answers 500 when it is out of machines; by
-/// the status alone we would send the same again for minutes.
+/// Classifies by message, whatever the status. OCI answers 500 when it has no capacity; by status alone, the request would
+/// be repeated for minutes.
 fn by_message(message: &str) -> Option<ErrorKind> {
     let message = message.to_ascii_lowercase();
     if message.contains("out of host capacity") || message.contains("out of capacity") {
@@ -75,7 +75,7 @@ fn by_message(message: &str) -> Option<ErrorKind> {
     quota.iter().any(|words| message.contains(words)).then_some(ErrorKind::Quota)
 }
 
-/// What the error of a work request means: a launch that was accepted and failed later.
+/// Classifies the error of a work request: of a launch that was accepted and failed later.
 pub(crate) fn classify_late(code: Option<&str>, message: &str) -> ErrorKind {
     // The host name: https://github.com/oracle/oci-ansible-collection/issues/133
     if message.contains("is already used in subnet") {
@@ -93,18 +93,17 @@ pub(crate) fn classify_late(code: Option<&str>, message: &str) -> ErrorKind {
     by_message(message).or(by_code).unwrap_or(ErrorKind::Unavailable)
 }
 
-/// True if the message itself says that waiting helps, as for two images of one instance at a time.
+/// True if the message says that waiting helps, as for two images of an instance at the same time.
 fn names_a_moment(message: &str) -> bool {
     message.contains("being modified") || message.contains("try again later")
 }
 
-/// States are in capitals: what "cannot be terminated while it is stopping" can be a moment later.
+/// States are in capitals: an instance that "cannot be terminated while it is STOPPING" can be a moment later.
 fn names_an_end(message: &str) -> bool {
     message.contains("TERMINATING") || message.contains("TERMINATED")
 }
 
-/// Sets our clock beside the cloud's in an error that may come from their being apart; that an
-/// earlier attempt may have been carried out does not change what the cloud said to the last.
+/// Adds both clocks to an error that may be caused by their difference. An ambiguous earlier attempt does not matter here.
 pub(crate) fn with_our_clock(error: Error, clock: &Clock) -> Error {
     let unknown = error.kind() == ErrorKind::Unauthenticated
         || (error.kind() == ErrorKind::Ambiguous && error.code() == Some("NotAuthenticated"));
@@ -123,7 +122,7 @@ pub(crate) fn with_our_clock(error: Error, clock: &Clock) -> Error {
     with_remark(error, &format!("; the cloud's clock says {theirs}, ours {ours}{hint}"))
 }
 
-/// Puts a remark behind what the cloud said.
+/// Appends a remark to the cloud's message.
 pub(crate) fn with_remark(error: Error, remark: &str) -> Error {
     let said: String = error.message().unwrap_or_default().chars().take(LONGEST).collect();
     error.because(format!("{said}{remark}"))
@@ -150,7 +149,7 @@ mod tests {
         classify(&response(status, format!(r#"{{"code": "{code}", "message": "{message}"}}"#)))
     }
 
-    /// Every row of the reference's table: what is answered, what it is, whether it passes.
+    /// Every row of the reference's table: response, kind, and whether waiting helps.
     #[test]
     fn every_row_of_the_reference() {
         use ErrorKind::{
@@ -208,7 +207,7 @@ mod tests {
         }
     }
 
-    /// We repeat what Oracle's SDK repeats when it is told to, and nothing else but for capacity.
+    /// The client repeats what Oracle's SDK repeats when it is configured to, and nothing else except for capacity.
     #[test]
     fn what_the_sdk_repeats_is_repeated() {
         let text = include_str!("../tests/data/errors-and-retries.json");
@@ -224,7 +223,7 @@ mod tests {
         }
     }
 
-    /// What Oracle's SDK makes of bodies of errors.
+    /// The errors that Oracle's SDK parses from bodies.
     #[test]
     fn bodies_of_errors_say_what_the_sdk_reads_in_them() {
         let text = include_str!("../tests/data/response-leniency.json");
@@ -291,7 +290,7 @@ mod tests {
         }
     }
 
-    /// What a 401 says in the end, with the cloud's clock and ours so many seconds apart.
+    /// The message of a 401, with clocks that differ by this many seconds.
     fn unauthenticated(kind: ErrorKind, said: &str, apart: u64) -> String {
         let theirs = httpdate::parse_http_date("Mon, 16 Nov 2026 12:00:00 GMT").unwrap();
         let error = Error::new(kind, cloud_core::ApiOperation::List);

@@ -1,4 +1,4 @@
-//! The time, handed in.
+//! The clock, passed in by the caller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use std::time::SystemTime;
 pub struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
 
 impl Clock {
-    /// A clock that is read by calling this.
+    /// Creates a clock from a function.
     #[must_use]
     pub fn new(now: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         Self(Arc::new(now))
     }
 
-    /// What time it is.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> SystemTime {
         (self.0)()
     }
 
-    /// The time as the header `Date` has it.
+    /// The current time in the format of the `Date` header.
     #[must_use]
     pub fn http_date(&self) -> String {
         httpdate::fmt_http_date(self.now())

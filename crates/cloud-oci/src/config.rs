@@ -1,4 +1,4 @@
-//! Who we are and where: `~/.oci/config`, its overrides in the environment, instance principals.
+//! Credentials and region: `~/.oci/config`, its overrides in the environment, instance principals.
 
 mod error;
 mod ini;
@@ -18,22 +18,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// What a program was told, which goes before environment and file.
+/// A program's own settings, which override environment and file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// The configuration file.
     pub file: Option<PathBuf>,
     /// The profile.
     pub profile: Option<String>,
-    /// The way to prove who we are.
+    /// The kind of authentication.
     pub mode: Option<Mode>,
-    /// The region, by its name or its short name.
+    /// The region, by name or short name.
     pub region: Option<String>,
-    /// The domain of the realm, for regions that this program does not know.
+    /// The domain of the realm, for regions that are not built in.
     pub realm: Option<String>,
     /// Another host for all services, such as a loopback cloud.
     pub endpoint: Option<String>,
-    /// The file that all this stands in, if it does; errors name it.
+    /// The file of these settings, if any, for errors.
     pub written_in: Option<PathBuf>,
 }
 
@@ -43,26 +43,26 @@ impl Overrides {
     }
 }
 
-/// A way to prove who we are.
+/// A kind of authentication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// A user's key.
+    /// A user's API key.
     ApiKey,
-    /// A session that `oci session authenticate` has begun.
+    /// A session of `oci session authenticate`.
     SecurityToken,
-    /// The certificate of the machine that we run on.
+    /// The instance principal of this machine.
     InstancePrincipal,
 }
 
-/// Who we are, and where.
+/// Credentials and region of a connection.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Who we are.
+    /// The credentials.
     pub credentials: Credentials,
-    /// Where; an instance principal can find out from the metadata service. One that is not known is
-    /// in the domain `invalid`, which nobody has, where `endpoint` says all that is needed.
+    /// The region; an instance principal can get it from the metadata service. With `endpoint`, an unknown region gets the
+    /// domain `invalid`, which does not exist.
     pub region: Option<Region>,
-    /// The tenancy; an instance principal's is in its certificate.
+    /// The tenancy; that of an instance principal is in its certificate.
     pub tenancy: Option<String>,
     /// Another host for all services.
     pub endpoint: Option<Url>,
@@ -70,17 +70,17 @@ pub struct Config {
     pub roots: Option<Vec<u8>>,
 }
 
-/// How we prove who we are.
+/// How requests are authenticated.
 #[derive(Clone, Debug)]
 pub enum Credentials {
-    /// With a key that never changes.
+    /// With a fixed key.
     Key {
-        /// By what name the cloud knows the key; for a session it holds the token.
+        /// The key id; for a session, it contains the token.
         key_id: Secret<String>,
         /// The key.
         key: Arc<PrivateKey>,
     },
-    /// With the certificate of the machine that we run on.
+    /// As an instance principal.
     InstancePrincipal {
         /// The metadata service, with its version in the path.
         metadata: Url,
@@ -88,7 +88,7 @@ pub enum Credentials {
 }
 
 impl Config {
-    /// Reads the configuration; every error says where and what to do, and nothing is sent.
+    /// Reads the configuration, without a request. Every error names the place and the remedy.
     ///
     /// ```no_run
     /// use cloud_core::Sources;
@@ -100,11 +100,10 @@ impl Config {
     /// # Ok::<(), cloud_core::ConfigError>(())
     /// ```
     ///
-    /// The file is `wish.file`, `OCI_CLI_CONFIG_FILE`, `~/.oci/config`, `OCI_CONFIG_FILE` (as in
-    /// the SDK, only if that is not there) or `~/.oraclebmc/config`. Without any file the
-    /// variables `OCI_CLI_USER`, `_TENANCY`, `_FINGERPRINT`, `_KEY_FILE` and `_REGION` are enough,
-    /// with `_PASSPHRASE` for an encrypted key; with one they go before it. `OCI_CLI_CERT_BUNDLE`
-    /// names the certificate authorities to trust.
+    /// The file is `overrides.file`, `OCI_CLI_CONFIG_FILE`, `~/.oci/config`, `OCI_CONFIG_FILE` (as in the SDK, only if the
+    /// former does not exist) or `~/.oraclebmc/config`. The variables `OCI_CLI_USER`, `_TENANCY`, `_FINGERPRINT`,
+    /// `_KEY_FILE` and `_REGION` override the file, or are enough without one, with `_PASSPHRASE` for an encrypted key.
+    /// `OCI_CLI_CERT_BUNDLE` names the trusted certificate authorities.
     pub fn load(
         sources: &Sources<'_>,
         overrides: &Overrides,
@@ -149,7 +148,7 @@ fn mode(sources: &Sources<'_>, overrides: &Overrides) -> Result<Option<Mode>, Co
     }
 }
 
-/// The certificate authorities that the CLI trusts, too.
+/// The certificate authorities of `OCI_CLI_CERT_BUNDLE`.
 fn roots(sources: &Sources<'_>) -> Result<Option<Vec<u8>>, ConfigError> {
     let variable = "OCI_CLI_CERT_BUNDLE";
     let Some(path) = sources.variable(variable).map(|path| sources.expand(path)) else {
@@ -164,7 +163,7 @@ fn roots(sources: &Sources<'_>) -> Result<Option<Vec<u8>>, ConfigError> {
                 let key = "the bundle of certificates";
                 Err(no_named_file(&place, key, &path, source))
             }
-            // Not text: certificates in another form.
+            // Not UTF-8: certificates in another format.
             ErrorKind::InvalidData => Err(no_certificate(&place, &path)),
             _ => Err(unreadable(&path, source)),
         },
@@ -185,11 +184,11 @@ fn endpoint(sources: &Sources<'_>, overrides: &Overrides) -> Result<Option<Url>,
     }
 }
 
-/// An endpoint of which nothing is left out: each service has a path of its own there.
+/// Parses an endpoint. Each service has its own path there.
 fn host_only(text: &str, place: &Origin) -> Result<Url, ConfigError> {
     let key = "endpoint";
     let url = parse_url(text, place, key)?;
-    // Not what stands before the host: that may be a password.
+    // Without the user information before the host, which may be a password.
     let origin = url.origin().ascii_serialization();
     if url.as_str().trim_end_matches('/') == origin {
         return Ok(url);
@@ -224,7 +223,7 @@ fn instance_principal(
     Ok(Config { credentials, region, tenancy: None, endpoint, roots: roots(sources)? })
 }
 
-/// The region of this name; one that nobody knows is taken where no host is made of it.
+/// The region with this name. An unknown one is accepted if no host name is made from it.
 fn known(
     (sources, overrides): (&Sources<'_>, &Overrides),
     found: &Found,

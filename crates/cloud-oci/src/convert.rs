@@ -1,4 +1,4 @@
-//! From OCI's words to the words that all clouds share.
+//! Converts OCI's types to the common ones.
 
 use crate::wire;
 use cloud_core::{
@@ -21,7 +21,7 @@ pub(crate) fn instance(from: wire::Instance) -> Instance {
     instance
 }
 
-/// What an instance is doing.
+/// Converts the state of an instance.
 fn state(word: &str) -> InstanceState {
     match word {
         "PROVISIONING" | "STARTING" | "MOVING" | "CREATING_IMAGE" => InstanceState::Pending,
@@ -63,7 +63,7 @@ pub(crate) fn shape(from: wire::Shape) -> Shape {
     shape
 }
 
-/// True for shapes with Ampere's processors, `A1` and its successors, or NVIDIA's Grace.
+/// True for shapes with Arm processors: Ampere's `A1` and its successors, or NVIDIA's Grace.
 fn is_arm(shape: &str) -> bool {
     let is_ampere = |part: &str| {
         part.strip_prefix('A').is_some_and(|number| number.len() == 1 && number != "0")
@@ -73,12 +73,12 @@ fn is_arm(shape: &str) -> bool {
     family.is_some_and(is_ampere) || shape.contains(".GB200.")
 }
 
-/// The nearest whole number; nothing if it is none.
+/// The nearest whole number; none if it is out of range.
 fn whole(number: f64) -> u64 {
     format!("{number:.0}").parse().unwrap_or_default()
 }
 
-/// A time as OCI writes it.
+/// Parses a time in OCI's formats.
 fn time(text: &str) -> Option<SystemTime> {
     text.parse::<Timestamp>().ok().map(SystemTime::from)
 }
@@ -118,7 +118,7 @@ mod tests {
         assert_eq!((least.image, least.created), (None, None));
     }
 
-    /// In all forms that Oracle's SDK reads, to the same moment.
+    /// All formats that Oracle's SDK reads, with the same result.
     #[test]
     fn times_in_all_forms_that_are_seen() {
         let text = include_str!("../tests/data/response-leniency.json");

@@ -1,4 +1,4 @@
-//! As much of DER as keys and certificates need: a reader of tagged elements.
+//! A minimal reader of DER, for keys and certificates.
 
 pub(crate) const INTEGER: u8 = 0x02;
 pub(crate) const OCTETS: u8 = 0x04;
@@ -15,7 +15,7 @@ impl<'a> Reader<'a> {
         Self(bytes)
     }
 
-    /// The next element: its tag and what is in it. None at the end, and if it makes no sense.
+    /// The tag and content of the next element. None at the end, or if it is invalid.
     pub(crate) fn any(&mut self) -> Option<(u8, &'a [u8])> {
         let (&tag, rest) = self.0.split_first()?;
         let (&first, rest) = rest.split_first()?;
@@ -29,23 +29,23 @@ impl<'a> Reader<'a> {
         Some((tag, content))
     }
 
-    /// The content of the next element, which has to have this tag.
+    /// The content of the next element, which must have this tag.
     pub(crate) fn expect(&mut self, tag: u8) -> Option<&'a [u8]> {
         let (found, content) = self.any()?;
         (found == tag).then_some(content)
     }
 
-    /// The elements inside the next one, which has to be a sequence.
+    /// The elements of the next one, which must be a sequence.
     pub(crate) fn sequence(&mut self) -> Option<Reader<'a>> {
         self.expect(SEQUENCE).map(Reader::new)
     }
 
-    /// True if all there is left is one sequence.
+    /// True if the rest is exactly one sequence.
     pub(crate) fn is_one_sequence(mut self) -> bool {
         self.sequence().is_some() && self.0.is_empty()
     }
 
-    /// The next element as a number, which has to be a small one.
+    /// The next element, which must be a small number.
     pub(crate) fn number(&mut self) -> Option<u32> {
         let bytes = self.expect(INTEGER)?;
         bytes
@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A length of so many bytes, and what follows it.
+/// Reads a length of this many bytes. Returns it with the rest.
 fn long_length(bytes: usize, rest: &[u8]) -> Option<(usize, &[u8])> {
     if !(1..=4).contains(&bytes) {
         return None;
@@ -66,7 +66,7 @@ fn long_length(bytes: usize, rest: &[u8]) -> Option<(usize, &[u8])> {
     Some((length, rest))
 }
 
-/// The values of a certificate's subject, in their order.
+/// The values of a certificate's subject, in order.
 pub(crate) fn subject_values(certificate: &[u8]) -> Option<Vec<String>> {
     let mut signed = Reader::new(certificate).sequence()?.sequence()?;
     let mut ahead = signed;

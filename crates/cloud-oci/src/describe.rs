@@ -1,11 +1,11 @@
-//! What OCI says about itself.
+//! The description of OCI.
 
 use crate::LaunchOptions;
 use crate::launch::is_host_name;
 use cloud_core::{Architecture, Capabilities, Counted, Description, ShapeLimit, ShapeName};
 
 impl LaunchOptions {
-    /// What OCI says about itself, for launches of this site; nothing is asked.
+    /// Describes OCI for these launch options, without a request.
     ///
     /// ```
     /// let oci = cloud_oci::LaunchOptions::new("ocid1.compartment.x").describe();
@@ -34,8 +34,8 @@ fn limit_of(shape: &ShapeName) -> Option<ShapeLimit> {
     Some(ShapeLimit { name, counts: Counted::Cores })
 }
 
-/// What limits call the shapes of a kind: `standard2` for `VM.Standard2.4`, `standard-e4` for
-/// `VM.Standard.E4.Flex`, whatever its size.
+/// The name of a series of shapes in limits: `standard2` for `VM.Standard2.4`, `standard-e4` for `VM.Standard.E4.Flex` of
+/// any size.
 fn family(shape: &str) -> Option<String> {
     let kind = shape.strip_prefix("VM.").or_else(|| shape.strip_prefix("BM."))?;
     let flexible = kind.split_once(".Flex").map(|(kind, _)| kind);

@@ -1,11 +1,11 @@
-//! Every reader of an answer of OCI, for the fuzzer.
+//! Entry point for fuzzing every reader of OCI's responses.
 
 use crate::classify::{classify, classify_late};
 use crate::{convert, wire};
 use cloud_core::http::{HeaderMap, Response, StatusCode};
 use serde::de::DeserializeOwned;
 
-/// Reads an answer as whatever OCI could have meant by it.
+/// Reads a response as every type.
 pub fn read(status: u16, body: &[u8]) {
     if let Ok(status) = StatusCode::from_u16(status) {
         let (headers, body) = (HeaderMap::new(), body.to_vec().into());
@@ -25,7 +25,7 @@ pub fn read(status: u16, body: &[u8]) {
     both::<wire::WorkRequestError, _>(body, |_| ());
 }
 
-/// Reads the body as one thing, and as a listing of them.
+/// Reads the body as one resource, and as a listing.
 fn both<T: DeserializeOwned, U>(body: &[u8], convert: fn(T) -> U) {
     if let Ok(one) = serde_json::from_slice::<T>(body) {
         convert(one);

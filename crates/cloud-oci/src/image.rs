@@ -1,4 +1,4 @@
-//! Images: listed once, asked for often.
+//! Images, with a cached listing.
 
 use crate::api::{Service, with_token};
 use crate::page::{Listing, Of, once};
@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tokio::sync::Mutex;
 
-/// Listings in a row that do not show an image that we made before it is taken for gone.
+/// Number of consecutive listings without a new image before it counts as deleted.
 const MISSED: u32 = 3;
 
 /// The images of the compartment, newest first, once they have been listed.
@@ -21,13 +21,13 @@ pub(crate) struct Images(Mutex<Cached>);
 #[derive(Debug, Default)]
 struct Cached {
     all: Option<Vec<Image>>,
-    /// Made by us and not seen to be ready, with how many listings in a row have not shown it; until
-    /// there is none left the listing is not kept.
+    /// New images that are not available yet, with the number of consecutive listings without each. While there are any,
+    /// the listing is not cached.
     coming: BTreeMap<ImageId, u32>,
 }
 
 impl Cached {
-    /// Keeps a listing that shows all that is to come.
+    /// Caches a listing, unless images are missing.
     fn update(&mut self, listed: Vec<Image>) {
         self.coming.retain(|id, missed| {
             let shown = listed.iter().find(|image| image.id == *id);
@@ -41,7 +41,7 @@ impl Cached {
 }
 
 impl Oci {
-    /// One listing serves all who ask at the same time and later.
+    /// One listing serves all concurrent and later requests.
     pub(crate) async fn find_images(&self, filter: &ImageFilter) -> Result<Vec<Image>> {
         let mut cached = self.images.0.lock().await;
         let wanted = |all: &[Image]| all.iter().filter(|i| filter.matches(i)).cloned().collect();
@@ -67,7 +67,7 @@ impl Oci {
         let gone = |image: &wire::Image| image.lifecycle_state.as_deref() == Some("DELETED");
         let images = images.into_iter().filter(|image| !gone(image));
         let mut images: Vec<Image> = images.map(convert::image).collect();
-        // They are asked for in this order, and sorted all the same: the newest is what is booted.
+        // The request sets this order, but the newest image is booted, so sort again.
         images.sort_by_key(|image| Reverse(image.created));
         Ok(images)
     }

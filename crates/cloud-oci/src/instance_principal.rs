@@ -1,8 +1,7 @@
-//! The machine that we run on as a user: its certificate is exchanged for a token.
+//! Instance principals: exchange the certificate of this machine for a token.
 //!
-//! The metadata service gives the certificate and its key. A fresh key is made, and the identity
-//! service gives a token for it in exchange for a request that the certificate's key has signed.
-//! The token is good for some minutes, and so is the key that was made for it.
+//! The metadata service returns the certificate and its key. The client generates a new key and requests a token for it
+//! from the identity service, signed with the certificate's key. The token, and so the new key, is valid for some minutes.
 
 use crate::auth::{Identity, JSON, target};
 use crate::classify::{classify, with_remark};
@@ -29,31 +28,31 @@ use std::time::Duration;
 /// The metadata service of every instance.
 pub(crate) const METADATA: &str = "http://169.254.169.254/opc/v2";
 
-/// The metadata service by IPv6, for an instance that has no IPv4.
+/// The metadata service over IPv6, for instances without IPv4.
 const METADATA_IPV6: &str = "http://[fd00:c1::a9fe:a9fe]/opc/v2";
 
-/// A token is renewed once it has less than this left.
+/// Remaining lifetime at which a token is renewed.
 const LEAST_LIFE: Duration = Duration::from_mins(1);
 
-/// Longest time to get a connection to the metadata service: a second try of the system's included.
+/// Connect timeout of the metadata service, which allows a second attempt of the system.
 const LONGEST_CONNECT: Duration = Duration::from_secs(2);
 
 pub(crate) struct InstancePrincipal {
     metadata: Metadata,
     client: Client<Unsigned>,
-    /// Where a certificate is exchanged.
+    /// The address for exchanging certificates.
     pub(crate) federation: Url,
     clock: Clock,
     tokens: TokenCache<Identity>,
 }
 
-/// Asks the metadata service.
+/// A client of the metadata service.
 pub(crate) struct Metadata {
     client: Client<Unsigned>,
     base: Url,
 }
 
-/// What the metadata service gives us to prove who we are.
+/// The identity from the metadata service.
 struct Certificate {
     leaf: Vec<u8>,
     intermediates: Vec<Vec<u8>>,
@@ -62,20 +61,20 @@ struct Certificate {
 }
 
 impl Metadata {
-    /// Asks at this base, directly: there is no proxy between a machine and its metadata.
+    /// Creates a client with this base address, without proxy.
     pub(crate) fn new(http: &Config, base: Url) -> Result<Self> {
         let pacer = Pacer::new(Pace::default());
         let client = Client::new(nearby(http), Unsigned, classify_metadata, pacer)?;
         Ok(Self { client, base: where_there_is_a_way(base, has_route) })
     }
 
-    /// The region that we are in.
+    /// The region of this machine.
     pub(crate) async fn region(&self) -> Result<Region> {
         let short = self.text("instance/region").await?;
         if let Some(region) = Region::find(&short) {
             return Ok(region);
         }
-        // Newer than our table, so the realm has to be asked for too.
+        // Not in the table, so query the realm, too.
         let text = self.text("instance/regionInfo").await?;
         let info: RegionInfo = serde_json::from_str(&text).map_err(|_| {
             let why =
@@ -148,19 +147,19 @@ impl InstancePrincipal {
         Ok(Self { metadata, client, federation, clock, tokens })
     }
 
-    /// The key and token in hand, or new ones.
+    /// Returns the cached key and token, or new ones.
     pub(crate) async fn identity(&self) -> Result<Held<Identity>> {
         self.tokens.get(|| self.renew()).await
     }
 
-    /// Drops what the cloud has rejected.
+    /// Drops the rejected token.
     pub(crate) fn forget(&self, generation: Generation) {
         self.tokens.forget(generation);
     }
 
     async fn renew(&self) -> Result<Token<Identity>> {
         match self.exchange().await {
-            // The certificate and its key are two reads, and there may be new ones since the first.
+            // The certificate and its key are two requests, and both may change in between.
             Err(error) if error.kind() == ErrorKind::Unauthenticated => self.exchange().await,
             result => result,
         }
@@ -183,7 +182,7 @@ impl InstancePrincipal {
         Ok(Token { value: identity, life: life.unwrap_or_default() })
     }
 
-    /// Signed by the certificate's key, without the host.
+    /// Signed with the certificate's key, without the host.
     fn exchange_request(&self, certificate: &Certificate, key: &PrivateKey) -> Result<Request> {
         let body = Exchange {
             certificate: STANDARD.encode(&certificate.leaf),
@@ -223,14 +222,14 @@ impl InstancePrincipal {
     }
 }
 
-/// The usual base by IPv6 where there is a way to that and none to the one by IPv4.
+/// The default base: IPv6 if there is a route to that and none to IPv4.
 fn where_there_is_a_way(base: Url, has_route: impl Fn(&Url) -> bool) -> Url {
     let usual = base.as_str().trim_end_matches('/') == METADATA;
     let by_ipv6 = Url::parse(METADATA_IPV6).ok().filter(|_| usual && !has_route(&base));
     by_ipv6.filter(has_route).unwrap_or(base)
 }
 
-/// True if the system knows a way to this host; nothing is sent to find out.
+/// True if the system has a route to this host. Nothing is sent.
 fn has_route(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let Ok(address) = host.parse::<IpAddr>() else {
@@ -241,7 +240,7 @@ fn has_route(url: &Url) -> bool {
     UdpSocket::bind((any, 0)).is_ok_and(|socket| socket.connect((address, 80)).is_ok())
 }
 
-/// A configuration for a service on this very machine: no proxy, and there at once or not at all.
+/// The HTTP configuration for a link-local service: no proxy, and short timeouts.
 fn nearby(http: &Config) -> Config {
     let mut config = http.clone();
     config.proxies = Proxies::none();
@@ -249,8 +248,7 @@ fn nearby(http: &Config) -> Config {
     config
 }
 
-/// Who does not get to the metadata service, or hears that it knows nothing, is probably not where
-/// there is one.
+/// Adds a hint to an error of the metadata service: this machine is probably not an OCI instance.
 fn elsewhere(error: Error) -> Error {
     if error.kind() != ErrorKind::Unavailable {
         return error;
@@ -258,7 +256,7 @@ fn elsewhere(error: Error) -> Error {
     with_remark(error, ": is this machine an OCI instance? else set auth: config_file")
 }
 
-/// The tenancy that a certificate was made for.
+/// The tenancy of a certificate.
 fn tenancy(certificate: &[u8]) -> Option<String> {
     der::subject_values(certificate)?.iter().find_map(|value| {
         let tenancy =
@@ -267,7 +265,7 @@ fn tenancy(certificate: &[u8]) -> Option<String> {
     })
 }
 
-/// The name of a certificate in a key id: its SHA-1 in capital hex, with colons.
+/// The fingerprint of a certificate in a key id: its SHA-1 in upper-case hex, with colons.
 fn thumbprint(certificate: &[u8]) -> String {
     let digest = digest(&SHA1_FOR_LEGACY_USE_ONLY, certificate);
     let hex: Vec<String> = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
@@ -279,7 +277,7 @@ fn ders(text: &str) -> Vec<Vec<u8>> {
     blocks.filter(|block| block.tag() == "CERTIFICATE").map(pem::Pem::into_contents).collect()
 }
 
-/// A metadata service that does not know a path yet will know it soon: the machine has just begun.
+/// Classifies a 404 of the metadata service as transient, because the machine may have just booted.
 fn classify_metadata(response: &Response) -> Classification {
     let mut classification = by_status(response);
     if classification.kind == ErrorKind::NotFound {
@@ -322,7 +320,7 @@ mod tests {
             let found = where_there_is_a_way(Url::parse(base).unwrap(), has_way);
             assert_eq!(found.as_str(), chosen, "{base} with {ways:?}");
         }
-        // A broadcast needs leave that nobody has asked for.
+        // A broadcast needs a socket option that is not set.
         for (url, known) in [("http://127.0.0.1/opc/v2", true), ("http://255.255.255.255/", false)]
         {
             assert_eq!(has_route(&Url::parse(url).unwrap()), known, "{url}");

@@ -1,4 +1,4 @@
-//! When a token ends. Whether it is genuine is for the cloud to say.
+//! The expiry of tokens, without verification.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +10,7 @@ struct Claims {
     exp: u64,
 }
 
-/// The time that a JWT says it ends at.
+/// The expiry of a JWT.
 pub(crate) fn expiry(token: &str) -> Option<SystemTime> {
     let claims = token.split('.').nth(1)?;
     let claims = URL_SAFE_NO_PAD.decode(claims.trim_end_matches('=')).ok()?;

@@ -1,4 +1,4 @@
-//! Private keys: read, made, and used.
+//! Private keys: parsing, generation and signing.
 
 use crate::der::{OBJECT, OCTETS, Reader, SEQUENCE};
 use aws_lc_rs::cipher::{
@@ -18,53 +18,52 @@ use md5::{Digest as _, Md5};
 use std::fmt;
 use std::num::NonZeroU32;
 
-/// More rounds than anybody uses; a file that asks for more would only keep us busy.
+/// Maximum number of rounds, so that a file cannot cause excessive work.
 const MOST_ROUNDS: u32 = 10_000_000;
 
-/// A key that cannot be used, and why.
+/// Why a key cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
-    /// There is no private key in the text.
+    /// The text has no private key.
     #[error("no private key in PEM form")]
     NoKey,
-    /// The file is not even text.
+    /// The file is not text.
     #[error("not in PEM form; convert it with `openssl pkey -inform DER -in OLD.der -out NEW.pem`")]
     NotPem,
-    /// OpenSSL's old encryption, whose key is made with MD5.
+    /// OpenSSL's old encryption, which derives the key with MD5.
     #[error(
         "encrypted in OpenSSL's old form; convert it with \
          `openssl pkcs8 -topk8 -v2 aes-256-cbc -in OLD.pem -out NEW.pem`"
     )]
     LegacyEncryption,
-    /// Encrypted with something that we do not read.
+    /// Encrypted with an unsupported scheme.
     #[error(
         "encrypted with a cipher other than AES-CBC with PBKDF2; convert it with \
          `openssl pkcs8 -topk8 -v2 aes-256-cbc -in OLD.pem -out NEW.pem`"
     )]
     OtherEncryption,
-    /// Encrypted, and no passphrase is known.
+    /// Encrypted, without a passphrase.
     #[error("encrypted, and there is no passphrase; set pass_phrase or OCI_CLI_PASSPHRASE")]
     NoPassphrase,
-    /// Encrypted, and not with this passphrase.
+    /// Encrypted with another passphrase.
     #[error(
         "the passphrase does not open it; set pass_phrase or OCI_CLI_PASSPHRASE to the right one"
     )]
     WrongPassphrase,
-    /// Not a key of RSA, or one that is too short.
+    /// Not an RSA key, or too short.
     #[error("not an RSA key of 2048 bits or more")]
     NotRsa,
-    /// The crypto library refused.
+    /// Rejected by the crypto library.
     #[error("the crypto library refused")]
     Refused,
 }
 
-/// An RSA key to sign with; `Debug` shows nothing of it.
+/// An RSA signing key. `Debug` does not show it.
 pub struct PrivateKey(KeyPair);
 
 impl PrivateKey {
-    /// Reads a key of PKCS#1 or PKCS#8, the latter encrypted or not. The passphrase of a key that
-    /// needs none is ignored.
+    /// Parses a key in PKCS#1 or PKCS#8, the latter encrypted or not. The passphrase of an unencrypted key is ignored.
     pub fn from_pem(text: &str, passphrase: Option<&Secret<String>>) -> Result<Self, KeyError> {
         let blocks = pem::parse_many(text).map_err(|_| KeyError::NoKey)?;
         let block = blocks.iter().find(|block| block.tag().ends_with("PRIVATE KEY"));
@@ -78,7 +77,7 @@ impl PrivateKey {
             "ENCRYPTED PRIVATE KEY" => {
                 let passphrase = passphrase.ok_or(KeyError::NoPassphrase)?;
                 let bytes = decrypted(block.contents(), passphrase.expose().as_bytes())?;
-                // With a wrong passphrase the padding is right now and then, but what it opens is not.
+                // With a wrong passphrase, the padding may be valid by chance, but the content is not.
                 let opened = Reader::new(bytes.expose()).is_one_sequence();
                 let wrong = if opened { KeyError::NotRsa } else { KeyError::WrongPassphrase };
                 return KeyPair::from_pkcs8(bytes.expose()).map(Self).map_err(|_| wrong);
@@ -88,25 +87,25 @@ impl PrivateKey {
         pair.map(Self).map_err(|_| KeyError::NotRsa)
     }
 
-    /// A new key of 2048 bits.
+    /// Generates a key of 2048 bits.
     pub fn generate() -> Result<Self, KeyError> {
         KeyPair::generate(KeySize::Rsa2048).map(Self).map_err(|_| KeyError::Refused)
     }
 
-    /// Its public half, as a `SubjectPublicKeyInfo` in DER.
+    /// The public key, as a `SubjectPublicKeyInfo` in DER.
     pub fn public_der(&self) -> Result<Vec<u8>, KeyError> {
         let der: Result<PublicKeyX509Der<'_>, _> = self.0.public_key().as_der();
         der.map(|der| der.as_ref().to_vec()).map_err(|_| KeyError::Refused)
     }
 
-    /// The fingerprint that OCI shows for the public half: its MD5 in hex, with colons.
+    /// The fingerprint of the public key in OCI: its MD5 in hex, with colons.
     pub fn fingerprint(&self) -> Result<String, KeyError> {
         let digest = Md5::digest(self.public_der()?);
         let hex: Vec<String> = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(hex.join(":"))
     }
 
-    /// The signature of a text in base64: RSASSA-PKCS1-v1_5 with SHA-256.
+    /// Signs a text with RSASSA-PKCS1-v1_5 and SHA-256, in base64.
     pub fn sign(&self, text: &[u8]) -> Result<String, KeyError> {
         let mut signature = vec![0; self.0.public_modulus_len()];
         self.0
@@ -122,7 +121,7 @@ impl fmt::Debug for PrivateKey {
     }
 }
 
-/// Opens an `EncryptedPrivateKeyInfo`: PBES2 with PBKDF2 and AES-CBC (RFC 8018).
+/// Decrypts an `EncryptedPrivateKeyInfo`: PBES2 with PBKDF2 and AES-CBC (RFC 8018).
 fn decrypted(der: &[u8], passphrase: &[u8]) -> Result<Secret<Vec<u8>>, KeyError> {
     let sealed = Sealed::read(der).ok_or(KeyError::OtherEncryption)?;
     let mut key = vec![0; sealed.key_length];
@@ -138,7 +137,7 @@ fn decrypted(der: &[u8], passphrase: &[u8]) -> Result<Secret<Vec<u8>>, KeyError>
     open().map_err(|_: aws_lc_rs::error::Unspecified| KeyError::WrongPassphrase)
 }
 
-/// What is in an `EncryptedPrivateKeyInfo`.
+/// The parts of an `EncryptedPrivateKeyInfo`.
 struct Sealed<'a> {
     hash: pbkdf2::Algorithm,
     rounds: NonZeroU32,
@@ -173,11 +172,11 @@ impl<'a> Sealed<'a> {
 
 const PBES2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x05, 0x0d];
 const PBKDF2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x05, 0x0c];
-/// Their last byte says which.
+/// The last byte of the identifier tells which.
 const HMAC: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x02];
 const AES: &[u8] = &[0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x01];
 
-/// The hash of what is left of PBKDF2's parameters; SHA-1 if they do not say.
+/// The hash in the rest of PBKDF2's parameters; SHA-1 by default.
 fn hash(mut parameters: Reader<'_>) -> Option<pbkdf2::Algorithm> {
     let mut next = parameters.any();
     if next.is_some_and(|(tag, _)| tag == crate::der::INTEGER) {

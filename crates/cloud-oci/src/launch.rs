@@ -1,4 +1,4 @@
-//! Launching: what the body says, and what of the answer is kept.
+//! Launches instances.
 
 use crate::api::{Service, with_token};
 use crate::classify::with_remark;
@@ -14,7 +14,7 @@ use cloud_core::{
 };
 use serde_json::{Map, Value, json};
 
-/// Most bytes that OCI takes as metadata, keys included.
+/// Maximum size of metadata in OCI, keys included, in bytes.
 const MOST_METADATA: usize = 32_000;
 
 impl Oci {
@@ -38,7 +38,7 @@ impl Oci {
         let response = self.api.send(&request).await;
         let response = response.map_err(|error| explain(error, &self.site))?;
         let instance = convert::instance(response.json::<wire::Instance>(&request)?);
-        // OCI rejects a token whose instance is gone, or answers as it did then, as long as it still shows it.
+        // OCI rejects a token whose instance is gone, or returns the old response while it still lists the instance.
         if spec.token.is_some() && instance.state.is_leaving() {
             let why = format!("its token made {}, which is {}", instance.id, instance.state);
             return Err(request.error(ErrorKind::TokenUsedUp).because(why));
@@ -48,8 +48,7 @@ impl Oci {
     }
 }
 
-/// There is nothing of the launch yet that could not be found: something that it names is not there,
-/// or there is no policy.
+/// A launch has no instance yet, so something that it names does not exist, or a policy is missing.
 fn explain(error: Error, site: &LaunchOptions) -> Error {
     if error.kind() != ErrorKind::NotFound {
         return error;
@@ -61,7 +60,7 @@ fn explain(error: Error, site: &LaunchOptions) -> Error {
     with_remark(error.with_kind(ErrorKind::Forbidden), &remedy)
 }
 
-/// The body of a launch: the site's template, overlaid with what the spec says.
+/// The body of a launch: the template of the options, overlaid with the spec.
 pub(crate) fn details(site: &LaunchOptions, spec: &InstanceSpec) -> Result<Value, String> {
     let mut body = Value::Object(site.template.expose().clone());
     let said = said(site, spec, &body)?;
@@ -93,7 +92,7 @@ pub(crate) fn details(site: &LaunchOptions, spec: &InstanceSpec) -> Result<Value
     Ok(Value::Object(body))
 }
 
-/// What the spec and the site say of a launch; the template has the last word where both are silent.
+/// The fields from the spec and the options, which override the template.
 fn said(site: &LaunchOptions, spec: &InstanceSpec, template: &Value) -> Result<Value, String> {
     let text = |pointer: &str| template.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     let zone = spec.zone.as_ref().or(site.zone.as_ref()).map(|zone| zone.as_str().to_owned());
@@ -125,10 +124,10 @@ fn said(site: &LaunchOptions, spec: &InstanceSpec, template: &Value) -> Result<V
 
 type Tagged<'a> = std::collections::BTreeMap<&'a str, &'a str>;
 
-/// How much of a core is promised; only a template can say so.
+/// The baseline of a core, which only a template can set.
 const BASELINE: &str = "baselineOcpuUtilization";
 
-/// Lays one tree over another; a null leaves what is there.
+/// Merges one tree into another. A null keeps the existing value.
 pub(crate) fn overlay(under: &mut Value, over: Value) {
     match (under, over) {
         (_, Value::Null) => {}
@@ -156,12 +155,12 @@ fn hostname<'a>(site: &LaunchOptions, spec: &'a InstanceSpec) -> Result<Option<&
     Ok(site.hostname.then_some(name))
 }
 
-/// Virtual machines are refused in one.
+/// A compute cluster rejects virtual machines.
 fn compute_cluster(site: &LaunchOptions, spec: &InstanceSpec) -> Option<String> {
     site.compute_cluster.clone().filter(|_| spec.shape.as_str().starts_with("BM."))
 }
 
-/// True if OCI takes it as the host name of an instance: its label in the subnet's DNS.
+/// True for a valid host name of an instance, which is its label in the subnet's DNS.
 ///
 /// ```
 /// assert!(cloud_oci::is_host_name("vm-standard2-1-ad1-0001"));
@@ -175,7 +174,7 @@ pub fn is_host_name(name: &str) -> bool {
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
 
-/// A number is one of OCI's three, and any other name is taken as it is.
+/// The name of a fault domain: a number is one of OCI's three, and other names are used as they are.
 pub(crate) fn fault_domain(domain: &FaultDomain) -> String {
     let name = domain.as_str();
     if name.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -187,7 +186,7 @@ pub(crate) fn fault_domain(domain: &FaultDomain) -> String {
 
 fn metadata(spec: &InstanceSpec) -> Value {
     let keys: Vec<&str> = spec.ssh_keys.iter().map(|key| key.trim()).collect();
-    // OCI rejects a line end after the last key.
+    // OCI rejects a newline after the last key.
     let keys = keys.join("\n").trim().to_owned();
     let data = spec.user_data.as_ref().map(|data| STANDARD.encode(data.expose()));
     json!({"ssh_authorized_keys": Some(keys).filter(|keys| !keys.is_empty()), "user_data": data})
@@ -210,7 +209,7 @@ mod tests {
     use super::*;
     use cloud_core::{ImageId, InstanceName, ShapeName, SubnetId, Tags, Zone};
 
-    /// What a row has the spec say.
+    /// The spec of a row.
     type Change = fn(&mut InstanceSpec);
 
     fn spec() -> InstanceSpec {
@@ -221,7 +220,7 @@ mod tests {
         spec
     }
 
-    /// What is sent for the least that a launch can say.
+    /// The body of a minimal launch.
     fn least() -> Value {
         json!({
             "availabilityDomain": "AD-1",
@@ -234,7 +233,7 @@ mod tests {
         })
     }
 
-    /// The least with these fields put in or replaced.
+    /// The minimal body with these fields added or replaced.
     fn least_and(more: Value) -> Value {
         let mut body = least();
         let (Some(body_fields), Value::Object(more)) = (body.as_object_mut(), more) else {
@@ -325,7 +324,7 @@ mod tests {
             "faultDomain": "FAULT-DOMAIN-3",
             "instanceOptions": {},
             "launchOptions": {"networkType": "VFIO"},
-            // Only how it is taken away: whether it may be is for the launch to say.
+            // Only the action on preemption; the launch decides whether it is preemptible.
             "preemptibleInstanceConfig": {},
         }));
         let more = json!({
@@ -349,7 +348,7 @@ mod tests {
 
     #[test]
     fn what_oci_would_refuse_is_refused_before_it_is_sent() {
-        // Those of `ssh_authorized_keys` count, too.
+        // The keys in `ssh_authorized_keys` count, too.
         const MOST: usize = 32_000 - 19;
         let rows: [(Change, Result<(), &str>); 5] = [
             (|spec| spec.zone = None, Err("no availability domain: ")),

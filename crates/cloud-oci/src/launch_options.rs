@@ -1,10 +1,10 @@
-//! Where instances go and how they are made, for all launches of a provider.
+//! Options of all launches of a provider.
 
 use cloud_core::{Secret, SubnetId, Zone};
 use serde_json::{Map, Value};
 use std::time::Duration;
 
-/// Where instances go and how they are made; what a launch says itself goes before it.
+/// Options of all launches of a provider. The spec of a launch overrides them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LaunchOptions {
@@ -14,24 +14,23 @@ pub struct LaunchOptions {
     pub subnet: Option<SubnetId>,
     /// The availability domain.
     pub zone: Option<Zone>,
-    /// Whether the host name of an instance is its name. OCI wants it unique in the subnet, and the
-    /// subnet's DNS answers to it.
+    /// True to set the name of an instance as its host name, which the subnet's DNS resolves. It must be unique in the
+    /// subnet.
     pub hostname: bool,
     /// The compute cluster of bare metal machines, for RDMA between them.
     pub compute_cluster: Option<String>,
-    /// How many things to ask for at a time when things are listed, at most 1000.
+    /// Page size of listings, at most 1000.
     pub page_size: u16,
-    /// How long a listing waits for the reasons of launches that were lost. Instances that run are not to
-    /// wait for what became of others: what is not known by then is asked for at the next listing.
+    /// How long a listing waits for the reasons of failed launches. The next listing continues, so that running instances
+    /// do not wait for failed ones.
     pub longest_explanation: Duration,
-    /// Any other fields of OCI's `LaunchInstanceDetails`; what a launch says itself goes before
-    /// them. Secret, because user data may be among them. `preemptibleInstanceConfig` counts only
-    /// for launches that are preemptible.
+    /// Any other fields of OCI's `LaunchInstanceDetails`, which the launch overrides. It is secret, because it may contain
+    /// user data. `preemptibleInstanceConfig` counts only for preemptible launches.
     pub template: Secret<Map<String, Value>>,
 }
 
 impl LaunchOptions {
-    /// A site of which only the compartment is known; the fields take the rest.
+    /// Creates options with a compartment. Set other options in the fields.
     #[must_use]
     pub fn new(compartment: impl Into<String>) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What may be used, what is used, and what there is.
+//! Limits, their use, and capacity.
 
 use crate::api::{Service, with_token};
 use crate::launch::fault_domain;
@@ -12,36 +12,36 @@ use serde_json::{Map, Value, json};
 
 const OPERATION: ApiOperation = ApiOperation::Limits;
 
-/// How many machines of a shape there are to be had now.
+/// The current capacity for a shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShapeCapacity {
     /// The shape.
     pub shape: ShapeName,
-    /// Where in the availability domain, if that was asked.
+    /// The fault domain, if requested.
     pub fault_domain: Option<FaultDomain>,
-    /// What OCI says about it.
+    /// The status of the capacity.
     pub status: CapacityStatus,
-    /// How many, if OCI says so.
+    /// The number of machines, if OCI reports it.
     pub count: Option<u64>,
 }
 
-/// What OCI says about the capacity for a shape.
+/// The status of the capacity for a shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CapacityStatus {
-    /// There are machines.
+    /// Machines are available.
     Available,
-    /// There are none now.
+    /// No machines are available now.
     OutOfHostCapacity,
-    /// There never are any here.
+    /// The shape is not available here.
     NotSupported,
-    /// A word that we do not know.
+    /// An unknown status.
     Other(String),
 }
 
 impl Oci {
-    /// Every limit of compute, in all availability domains; how much is used is another question
-    /// for each, see [`resource_availability`](Self::resource_availability).
+    /// Lists the limits of compute in all availability domains. Their use needs a request for each, see
+    /// [`resource_availability`](Self::resource_availability).
     pub(crate) async fn find_limits(&self) -> Result<Vec<Limit>> {
         let tenancy = self.tenancy().await?;
         let listing = Listing {
@@ -61,7 +61,7 @@ impl Oci {
         Ok(values.into_iter().map(limit).collect())
     }
 
-    /// How much of a limit is used now, and what is left: the same limit with both filled in.
+    /// Returns the limit with its current use and maximum.
     pub async fn resource_availability(&self, limit: &Limit) -> Result<Limit> {
         let tenancy = self.tenancy().await?;
         let path = ["services", "compute", "limits", &limit.name, "resourceAvailability"];
@@ -76,8 +76,7 @@ impl Oci {
         Ok(Limit { used, most: most.or(limit.most), ..limit.clone() })
     }
 
-    /// What there is to be had of some shapes in an availability domain, before anything is
-    /// launched.
+    /// Returns the capacity for shapes in an availability domain, without a launch.
     pub async fn capacity(
         &self,
         zone: &Zone,
@@ -104,7 +103,7 @@ impl Oci {
         Ok(report.shape_availabilities.into_iter().filter_map(capacity).collect())
     }
 
-    /// The tenancy that we belong to: limits are the tenancy's.
+    /// The tenancy, to which limits apply.
     async fn tenancy(&self) -> Result<String> {
         if let Some(tenancy) = &self.tenancy {
             return Ok(tenancy.clone());

@@ -1,4 +1,4 @@
-//! Listings: all pages, as large as they come.
+//! Listings of all pages.
 
 use crate::api::{Api, Path, Query, Service};
 use crate::classify::with_remark;
@@ -7,10 +7,10 @@ use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 
-/// The largest page that OCI gives.
+/// Maximum page size of OCI.
 const LARGEST: u16 = 1000;
 
-/// More pages than any listing has.
+/// Maximum number of pages.
 const MOST_PAGES: usize = 1000;
 
 /// A listing.
@@ -23,14 +23,14 @@ pub(crate) struct Listing<'a> {
     pub(crate) query: Query<'a>,
 }
 
-/// What the things that are listed belong to.
+/// The scope of a listing.
 #[derive(Clone, Copy)]
 pub(crate) enum Of<'a> {
     Compartment(&'a str),
-    /// The compartment that is above all others.
+    /// The root compartment.
     Tenancy(&'a str),
     Subnet(&'a str),
-    /// Something that can be gone, as the path or the query say.
+    /// A resource that may be gone.
     WhatMayBeGone,
 }
 
@@ -43,8 +43,7 @@ impl<'a> Of<'a> {
         }
     }
 
-    /// A compartment does not go while it is used: "not found" means that it is another's, or that
-    /// there is no policy.
+    /// A compartment in use cannot be deleted: "not found" means a wrong id or a missing policy.
     pub(crate) fn explain(self, error: Error) -> Error {
         let remedy = match self {
             Self::Compartment(id) => {
@@ -62,7 +61,7 @@ impl<'a> Of<'a> {
 }
 
 impl Listing<'_> {
-    /// Everything on all pages. How long a page is says nothing: only a header tells the last.
+    /// Lists all pages. Only a header marks the last one, not its length.
     pub(crate) async fn all<T: DeserializeOwned>(&self, api: &Api) -> Result<Vec<T>> {
         let mut everything: Vec<T> = Vec::new();
         let mut page: Option<String> = None;
@@ -78,7 +77,7 @@ impl Listing<'_> {
                 api.request(self.operation, Method::GET, place, &query)?.on(self.path.join("/"));
             let request = request.accepting_gzip();
             let response = api.send(&request).await.map_err(|error| self.of.explain(error))?;
-            // Their SDKs take null for an empty page. An empty listing has consequences: only a list is one.
+            // OCI's SDKs accept null as an empty page. An empty listing has consequences, so only a list is accepted.
             everything.extend(response.json::<Vec<T>>(&request)?);
             let next = response.header(&HeaderName::from_static("opc-next-page"));
             let Some(next) = next.filter(|next| !next.is_empty()).map(str::to_owned) else {
@@ -95,7 +94,7 @@ impl Listing<'_> {
     }
 }
 
-/// Keeps each thing once: what is made or removed while pages are read can move another to the next.
+/// Removes duplicates: changes between two pages can move items to the next one.
 pub(crate) fn once<T, K: Ord>(things: Vec<T>, key: impl Fn(&T) -> K) -> Vec<T> {
     let mut seen = BTreeSet::new();
     things.into_iter().filter(|thing| seen.insert(key(thing))).collect()

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Oracle's cloud.
+/// Oracle Cloud Infrastructure.
 #[derive(Debug)]
 pub struct Oci {
     pub(crate) api: Arc<Api>,
@@ -31,10 +31,10 @@ pub struct Oci {
 }
 
 impl Oci {
-    /// A provider over one client, whose connections all requests share.
+    /// Connects a provider.
     ///
-    /// Nothing is sent, except that an instance principal asks the metadata service which region it
-    /// is in, unless region and endpoint are set.
+    /// Only an instance principal without a configured region and endpoint sends a request: to the metadata service, for
+    /// the region.
     pub async fn connect(
         config: Config,
         site: LaunchOptions,
@@ -61,15 +61,14 @@ impl Oci {
         })
     }
 
-    /// A retry token for a request that has no better one: its own repeats are marked, and nothing
-    /// else.
+    /// A retry token for a single request, so that its retries are idempotent.
     pub(crate) fn token(&self) -> String {
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         format!("{:016x}{:016x}", random.u64(..), random.u64(..))
     }
 }
 
-/// Where the services are and how requests to them are signed.
+/// The services' addresses, and the signer.
 async fn resolve(config: &Config, http: &http::Config, clock: &Clock) -> Result<(Hosts, Source)> {
     let hosts = |region: &Region| {
         let host = |url: String| match &config.endpoint {
@@ -94,7 +93,7 @@ async fn resolve(config: &Config, http: &http::Config, clock: &Clock) -> Result<
         (Credentials::Key { .. }, None) => Err(invalid("no region is set")),
         (Credentials::InstancePrincipal { metadata }, region) => {
             let metadata = Metadata::new(http, metadata.clone())?;
-            // Who a machine is, only the region can say that it is in; what it asks for may be in another.
+            // Only the region of the machine can authenticate it. Its requests may go to another region.
             let (region, auth) = match (region, &config.endpoint) {
                 (Some(region), Some(endpoint)) => (region.clone(), endpoint.to_string()),
                 (None, Some(endpoint)) => (metadata.region().await?, endpoint.to_string()),
@@ -125,8 +124,7 @@ impl Provider for Oci {
         self.site.describe()
     }
 
-    /// OCI filters by name and not by tag, so all of the compartment is listed and the rest is done
-    /// here.
+    /// OCI filters by name but not by tag, so this lists the whole compartment and filters it.
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {
         let name = filter.name.as_ref().map(|name| ("displayName", name.as_str()));
         let listing = Listing {
@@ -200,7 +198,7 @@ mod tests {
     use cloud_sim::{Cloud, CloudSettings};
     use std::time::SystemTime;
 
-    /// Where a machine of this cloud looks for its services, and where it asks who it is.
+    /// The addresses of the services and of the identity service for a machine.
     async fn places(settings: CloudSettings, region: Option<Region>) -> [String; 2] {
         let cloud = Cloud::start(settings).await.unwrap();
         let metadata = Url::parse(&format!("{}/opc/v2", cloud.endpoint())).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A region and the domain that its services are under.
+/// A region and the domain of its services.
 ///
 /// ```
 /// use cloud_oci::Region;
@@ -20,7 +20,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// The region with this name, or with this short name, which the metadata service uses.
+    /// Finds a region by name, or by short name as in the metadata service.
     #[must_use]
     pub fn find(name: &str) -> Option<Self> {
         let name = name.trim().to_ascii_lowercase();
@@ -28,7 +28,7 @@ impl Region {
         Some(Self::in_realm(row.name, row.domain))
     }
 
-    /// A region that this program need not know, under the domain of its realm.
+    /// Creates a region that is not built in, with the domain of its realm.
     #[must_use]
     pub fn in_realm(name: impl Into<String>, domain: impl Into<String>) -> Self {
         Self { name: name.into(), domain: domain.into() }
@@ -46,14 +46,14 @@ impl Region {
         &self.domain
     }
 
-    /// The known name that is most like this one, for a hint.
+    /// The known name most similar to this one, for a hint.
     #[must_use]
     pub fn nearest(name: &str) -> &'static str {
         let names = rows().map(|row| row.name);
         names.min_by_key(|known| strsim::levenshtein(known, name)).unwrap_or_default()
     }
 
-    /// Where the compute, network and work request services are.
+    /// The address of the compute, network and work request services.
     pub(crate) fn core(&self) -> String {
         format!("https://iaas.{}.{}", self.name, self.domain)
     }
@@ -66,7 +66,7 @@ impl Region {
         format!("https://limits.{}.oci.{}", self.name, self.domain)
     }
 
-    /// Where a certificate is exchanged for a token.
+    /// The address for exchanging a certificate for a token.
     pub(crate) fn auth(&self) -> String {
         format!("https://auth.{}.{}", self.name, self.domain)
     }
@@ -78,7 +78,7 @@ impl fmt::Display for Region {
     }
 }
 
-/// The regions that this program knows.
+/// The built-in regions.
 const TABLE: &str = include_str!("regions.txt");
 
 /// A row of the table.

@@ -5,7 +5,7 @@ use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-/// What of a request is signed.
+/// The signed parts of a request.
 ///
 /// ```
 /// use cloud_oci::sign::Signed;
@@ -28,18 +28,17 @@ use base64::engine::general_purpose::STANDARD;
 pub struct Signed<'a> {
     /// The method.
     pub method: &'a str,
-    /// Path and query, exactly as they go over the wire.
+    /// Path and query, exactly as they are sent.
     pub target: &'a str,
-    /// The `Host`, with a port that is not the scheme's own; the exchange of a certificate for a
-    /// token leaves it out.
+    /// The `Host`, with a port unless it is the default of the scheme. Omitted when exchanging a certificate for a token.
     pub host: Option<&'a str>,
     /// The `Date`.
     pub date: &'a str,
-    /// The body, of methods that have one.
+    /// The body, for methods that have one.
     pub body: Option<SignedBody<'a>>,
 }
 
-/// What of a body is signed.
+/// The signed parts of a body.
 #[derive(Clone, Copy, Debug)]
 pub struct SignedBody<'a> {
     /// Its length.
@@ -65,7 +64,7 @@ impl Signed<'_> {
         Ok(self.signed_as(key_id, &signature))
     }
 
-    /// The value of the header `Authorization`, with this signature of the text.
+    /// The value of the header `Authorization` with this signature.
     pub(crate) fn signed_as(&self, key_id: &str, signature: &str) -> String {
         let names: Vec<&str> = self.lines().into_iter().map(|(name, _)| name).collect();
         let names = names.join(" ");
@@ -88,7 +87,7 @@ impl Signed<'_> {
     }
 }
 
-/// The hash of a body, as the header `x-content-sha256` has it.
+/// The hash of a body, for the header `x-content-sha256`.
 #[must_use]
 pub fn sha256(body: &[u8]) -> String {
     STANDARD.encode(digest(&SHA256, body))

@@ -1,20 +1,20 @@
-//! The size of a flexible shape, which follows the shape's name as Cluster in the Cloud writes it.
+//! The size of a flexible shape, as a suffix of its name as in Cluster in the Cloud.
 
 use crate::launch::overlay;
 use cloud_core::ShapeName;
 use serde_json::{Value, json};
 
-/// The size of an instance whose shape leaves it open.
+/// The size of an instance with a flexible shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     /// Physical cores.
     ocpus: u32,
-    /// Memory in GB; OCI chooses by the number of cores if none is given.
+    /// Memory in GB; by default, OCI chooses by the number of cores.
     memory_gb: Option<u32>,
 }
 
 impl Size {
-    /// The size as a launch says it.
+    /// The size in the body of a launch.
     pub(crate) fn config(self) -> Value {
         let mut config = json!({"ocpus": f64::from(self.ocpus)});
         overlay(&mut config, json!({"memoryInGBs": self.memory_gb.map(f64::from)}));
@@ -22,8 +22,8 @@ impl Size {
     }
 }
 
-/// The name that OCI knows, and the size behind it: `VM.Standard.E4.Flex.16.256` is `VM.Standard.E4.Flex` with 16
-/// OCPUs and 256 GB.
+/// Splits a name into OCI's shape and the size: `VM.Standard.E4.Flex.16.256` is `VM.Standard.E4.Flex` with 16 OCPUs and 256
+/// GB.
 pub(crate) fn sized(shape: &ShapeName) -> (&str, Option<Size>) {
     let whole = shape.as_str();
     let Some((name, size)) = split(whole) else {

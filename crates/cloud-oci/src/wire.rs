@@ -1,4 +1,4 @@
-//! What OCI answers, as far as we read it. Unknown fields are left, missing ones are none.
+//! The used parts of OCI's responses. Unknown fields are ignored, and missing ones are none.
 
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;

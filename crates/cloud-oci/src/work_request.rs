@@ -1,4 +1,4 @@
-//! Tracked requests: what became of a launch or a new image that was accepted.
+//! Tracks accepted launches and rebuilds by their work requests.
 
 mod lookup;
 
@@ -11,15 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-/// Most instances whose work requests one observation looks up: a thousand launches that fail
-/// together must not hold up all others.
+/// Maximum number of work requests that one observation looks up, so that a thousand failed launches do not delay all
+/// others.
 const MOST_LOOKUPS: usize = 50;
 
-/// Most of these that other processes launched: a process with a few nodes does not ask about the
-/// thousand of another, which asks about them, too.
+/// Maximum number of these for launches of other processes, which look them up themselves.
 const MOST_OF_OTHERS: usize = 16;
 
-/// The launches and rebuilds that this provider began or saw begin, until they are seen to be done.
+/// The launches and rebuilds that this provider started or observed, until they are done.
 #[derive(Debug, Default)]
 pub(crate) struct WorkRequests(Mutex<BTreeMap<InstanceId, Tracked>>);
 
@@ -29,7 +28,7 @@ struct Tracked {
     status: Status,
 }
 
-/// What a work request is for.
+/// The kind of a work request.
 #[derive(Clone, Debug)]
 pub(crate) enum Goal {
     Launch,
@@ -38,22 +37,22 @@ pub(crate) enum Goal {
 
 #[derive(Clone, Debug)]
 enum Status {
-    /// Accepted; this work request says the rest.
+    /// Accepted, with this work request.
     Accepted(String),
-    /// Seen to come, and launched by another process, or by a request whose response was lost: its
-    /// work request has to be looked up.
+    /// Observed, but launched by another process or by a request whose response was lost, so that the work request is
+    /// unknown.
     Seen,
     Failed(Fault),
-    /// Removed by us: whatever else becomes of it, it has not failed.
+    /// Terminated by this provider, so it has not failed.
     Removed,
 }
 
 impl Goal {
-    /// What is said until the work request is looked up at the next observation.
+    /// The fault until the next observation looks up the work request.
     fn deferred(&self) -> Explanation {
         match self {
             Self::Launch => Explanation::Pending,
-            // It may yet get its image.
+            // The rebuild may still succeed.
             Self::Rebuild(_) => Explanation::Nothing,
         }
     }
@@ -66,7 +65,7 @@ impl Goal {
         }
     }
 
-    /// True if the instance rests where it should not, so that only the work request can tell why.
+    /// True if the instance is in an unexpected state that only the work request explains.
     fn is_unexplained(&self, instance: &Instance) -> bool {
         match self {
             Self::Launch => instance.state.is_lost(),
@@ -86,7 +85,7 @@ impl WorkRequests {
         }
     }
 
-    /// What became of an earlier rebuild says nothing about the one that is asked for now.
+    /// The result of an earlier rebuild does not apply to the new one.
     pub(crate) fn begins_anew(&self, id: &InstanceId) {
         let mut map = self.map();
         if map.get(id).is_some_and(|work| matches!(work.goal, Goal::Rebuild(_))) {
@@ -94,7 +93,7 @@ impl WorkRequests {
         }
     }
 
-    /// An instance that we asked to be removed has not failed, unless it had before.
+    /// Marks an instance as terminated on request, so that it has not failed, unless it had before.
     pub(crate) fn removed(&self, id: &InstanceId) {
         let mut map = self.map();
         if !map.get(id).is_some_and(|work| matches!(work.status, Status::Failed(_))) {
@@ -102,8 +101,8 @@ impl WorkRequests {
         }
     }
 
-    /// The instances that need an explanation, our own first. Starts to track instances that come up
-    /// and forgets those that are done: nobody asks why an instance is gone that was never seen.
+    /// Returns the instances to look up, those of this process first. Starts tracking new instances, and forgets those that
+    /// are done.
     fn unexplained(&self, instances: &[Instance]) -> Vec<(InstanceId, Tracked)> {
         let mut map = self.map();
         let mut unexplained = Vec::new();
@@ -125,7 +124,7 @@ impl WorkRequests {
         unexplained
     }
 
-    /// Keeps which work request launched an instance that was seen to come, or that there is none.
+    /// Stores the work request of an observed instance, or that there is none.
     fn found(&self, id: &InstanceId, launch: Option<&str>) {
         let mut map = self.map();
         let seen = map.get_mut(id).filter(|work| matches!(work.status, Status::Seen));
@@ -136,7 +135,7 @@ impl WorkRequests {
         }
     }
 
-    /// Keeps how a work request ended, unless another has taken its place.
+    /// Stores the result of a work request, unless another has replaced it.
     fn ended(&self, id: &InstanceId, ended: Option<&str>, fault: Option<Fault>) {
         let mut map = self.map();
         let is_it = |work: &&mut Tracked| match &work.status {
@@ -155,16 +154,16 @@ impl WorkRequests {
     }
 }
 
-/// What a work request says about an instance.
+/// The fault of an instance, from its work request.
 enum Explanation {
     Fault(Fault),
-    /// Nobody asked for its end, and why it ends will be status when the launch is over.
+    /// It was not terminated on request. The reason is known when the launch has ended.
     Pending,
     Nothing,
 }
 
 impl Oci {
-    /// Adds the fault to instances whose launch or rebuild was accepted and failed later.
+    /// Adds faults to instances whose launch or rebuild was accepted and failed later.
     pub(crate) async fn explain(&self, instances: &mut [Instance]) {
         let mut explanations = BTreeMap::new();
         let mut lookups = JoinSet::new();
@@ -189,7 +188,7 @@ impl Oci {
         }
         let record = async {
             while let Some(found) = lookups.join_next().await {
-                // A task that was cancelled with the run time has nobody left to tell.
+                // A task that was cancelled with the runtime has no receiver.
                 let Ok(found) = found else { continue };
                 explanations.insert(found.id.clone(), self.work_requests.record(found));
             }
@@ -206,7 +205,7 @@ impl Oci {
 }
 
 impl WorkRequests {
-    /// Keeps what a lookup has found, and says what that means for the instance.
+    /// Stores the result of a lookup, and returns the fault of the instance.
     fn record(&self, Found { id, goal, work, progress }: Found) -> Explanation {
         let transient = progress.as_ref().is_err_and(|error| error.kind().is_transient());
         if !transient || work.is_some() {
@@ -223,7 +222,7 @@ impl WorkRequests {
             }
             (Err(error), Goal::Launch) if !transient => match work {
                 Some(_) => Explanation::Fault(unread(&error)),
-                // Another launched it, and may have removed it.
+                // Another process launched it, and may have terminated it.
                 None => Explanation::Nothing,
             },
             (Ok(Progress::UnderWay) | Err(_), goal) => goal.deferred(),
@@ -231,9 +230,9 @@ impl WorkRequests {
     }
 }
 
-/// It has failed, and we could not find out why.
+/// The fault for an unknown reason.
 fn unread(error: &Error) -> Fault {
-    // Without the id of the request: all that are lost alike are one reason.
+    // Without the request id, so that equal failures have the same reason.
     let why = error.message().map(|why| format!(": {why}")).unwrap_or_default();
     let kind = error.kind();
     let message = format!("lost soon after its launch; the reason could not be read: {kind}{why}");
@@ -272,7 +271,7 @@ mod tests {
         assert_eq!(is_failed(&requests, &id), None);
     }
 
-    /// A listing that was on its way when the instance was removed shows it as it was.
+    /// A listing that was in flight during the termination shows the old state.
     #[test]
     fn an_instance_that_we_removed_has_not_failed() {
         let (requests, id) = (WorkRequests::default(), InstanceId::new("i"));

@@ -8,10 +8,10 @@ use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// In all requests to Nova, and in no others.
+/// The header with the microversion, for Nova only.
 const VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
-/// Everything it takes to ask.
+/// A connection to the services.
 #[derive(Debug)]
 pub(crate) struct Api {
     pub(crate) client: Client<Keystone>,
@@ -21,7 +21,7 @@ pub(crate) struct Api {
 }
 
 impl Api {
-    /// A request to Nova at the pinned microversion.
+    /// Creates a request to Nova with the pinned microversion.
     pub(crate) fn compute(
         &self,
         operation: ApiOperation,
@@ -32,13 +32,13 @@ impl Api {
         self.compute_at(operation, method, url)
     }
 
-    /// A request to Nova at a URL that is already whole.
+    /// Creates a request to Nova with a complete URL.
     pub(crate) fn compute_at(&self, operation: ApiOperation, method: Method, url: Url) -> Request {
         let version = self.versions.pinned.header();
         Request::new(operation, method, url).with_header(VERSION, version)
     }
 
-    /// An action on a server, which returns as soon as it is accepted.
+    /// Starts an action on a server.
     pub(crate) fn action(
         &self,
         operation: ApiOperation,
@@ -49,24 +49,23 @@ impl Api {
         self.compute(operation, Method::POST, &path).on(id).with_json(action)
     }
 
-    /// A rebuild, at the microversion that can rebuild a server that boots from a volume.
+    /// Starts a rebuild, with the microversion that supports servers that boot from a volume.
     pub(crate) fn rebuild(&self, id: &str, action: &Value) -> Result<Request> {
         let request = self.action(ApiOperation::Rebuild, id, action)?;
         Ok(request.with_header(VERSION, self.versions.rebuild.header()))
     }
 
-    /// Sends it and reads the answer.
+    /// Sends a request and parses the response.
     pub(crate) async fn read<T: DeserializeOwned>(&self, request: &Request) -> Result<T> {
         self.send(request).await?.json(request)
     }
 
-    /// Sends it; that it was accepted is all there is to know.
+    /// Sends a request whose response has no useful body.
     pub(crate) async fn accepted(&self, request: &Request) -> Result<()> {
         self.send(request).await.map(|_answer| ())
     }
 
-    /// Sends it. What Nova was asked for is gone in Nova's own word alone: who is before it, or at a wrong address, knows
-    /// nothing of it.
+    /// Sends a request. Only Nova itself can report that a resource is gone, not a proxy or a wrong address.
     async fn send(&self, request: &Request) -> Result<Response> {
         let is_novas = request.headers().contains_key(&VERSION);
         self.client.send(request).await.map_err(|error| {
@@ -76,12 +75,12 @@ impl Api {
     }
 }
 
-/// True if something is gone in Nova's own word; a load balancer answers 404 otherwise.
+/// True if Nova itself reports that a resource is gone. The 404 of a load balancer differs.
 pub(crate) fn is_gone(error: &Error) -> bool {
     error.kind() == ErrorKind::NotFound && error.code() == Some("itemNotFound")
 }
 
-/// A path below a URL, each segment whatever is in it.
+/// Appends escaped path segments to a URL.
 pub(crate) fn join(base: &Url, path: &[&str]) -> Url {
     let mut url = base.clone();
     if let Ok(mut segments) = url.path_segments_mut() {
@@ -90,7 +89,7 @@ pub(crate) fn join(base: &Url, path: &[&str]) -> Url {
     url
 }
 
-/// A URL with these pairs added to its query.
+/// Adds pairs to the query of a URL.
 pub(crate) fn with_query(mut url: Url, query: &[(&str, &str)]) -> Url {
     if !query.is_empty() {
         url.query_pairs_mut().extend_pairs(query);

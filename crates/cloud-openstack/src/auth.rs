@@ -10,7 +10,7 @@ use std::time::Duration;
 const SUBJECT_TOKEN: HeaderName = HeaderName::from_static("x-subject-token");
 const AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 
-/// What comes with a token.
+/// The catalog and times of a token.
 #[derive(Debug)]
 pub(crate) struct Session {
     token: Secret<String>,
@@ -28,7 +28,7 @@ pub(crate) struct Keystone {
 }
 
 impl Keystone {
-    /// Tokens are renewed when they have less than this left.
+    /// Remaining lifetime at which tokens are renewed.
     pub(crate) fn new(client: Client<Unsigned>, config: &Config, renew_before: Duration) -> Self {
         let url = crate::api::join(&config.auth_url, &["auth", "tokens"]);
         let credentials = config.credentials.clone();
@@ -46,7 +46,7 @@ impl Keystone {
         };
         let token = Secret::new(token.to_owned());
         let TokenBody { token: facts } = response.json(&request)?;
-        // Both by Keystone's clock, so that ours does not matter.
+        // Both are by Keystone's clock, so the local one does not matter.
         let times = (moment(&facts.issued_at), moment(&facts.expires_at));
         let (Some(issued), Some(expires)) = times else {
             return Err(request.error(ErrorKind::Protocol).because("no times in the token"));

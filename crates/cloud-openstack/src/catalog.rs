@@ -1,4 +1,4 @@
-//! Where the services are: the catalog that comes with a token, and what overrides it.
+//! The addresses of services: the catalog of a token, and its overrides.
 
 use crate::config::{Config, names};
 use crate::wire::{CatalogEntry, Endpoint};
@@ -7,7 +7,7 @@ use cloud_core::http::Url;
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// A service that we use.
+/// A service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Service {
     /// Nova.
@@ -30,7 +30,7 @@ impl Service {
         }
     }
 
-    /// The key of a clouds.yaml that says where it is.
+    /// The key of a clouds.yaml with its address.
     pub(crate) fn override_key(self) -> &'static str {
         match self {
             Self::Compute => "compute_endpoint_override",
@@ -39,7 +39,7 @@ impl Service {
         }
     }
 
-    /// The keys of a clouds.yaml that say where it is, the preferred one first.
+    /// The keys of a clouds.yaml with its address, the preferred one first.
     pub(crate) fn keys(self) -> [&'static str; 2] {
         let older = match self {
             Self::Compute => "compute_endpoint",
@@ -53,16 +53,16 @@ impl Service {
 /// Which of a service's endpoints to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interface {
-    /// What everybody uses.
+    /// The public endpoint.
     Public,
-    /// What those inside use.
+    /// The internal endpoint.
     Internal,
-    /// What operators use.
+    /// The endpoint for administrators.
     Admin,
 }
 
 impl Interface {
-    /// Reads the word, also in its older form (`internalURL`).
+    /// Parses the name, also in its older form (`internalURL`).
     #[must_use]
     pub fn new(word: &str) -> Option<Self> {
         let word = word.to_lowercase();
@@ -85,7 +85,7 @@ impl fmt::Display for Interface {
     }
 }
 
-/// Where each service is.
+/// The addresses of the services.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoints {
     pub(crate) compute: Url,
@@ -105,7 +105,7 @@ impl Endpoints {
     }
 }
 
-/// Some catalogs name the version, some do not; our paths do.
+/// Some catalogs include the version, some do not; the paths here do.
 fn without_version(mut url: Url, version: &str) -> Url {
     if let Some(path) = url.path().trim_end_matches('/').strip_suffix(version) {
         let path = path.to_owned();
@@ -114,7 +114,7 @@ fn without_version(mut url: Url, version: &str) -> Url {
     url
 }
 
-/// The endpoints of a service that the configuration does not rule out.
+/// The endpoints of a service that match the configuration.
 fn fitting<'a>(
     config: &'a Config,
     catalog: &'a [CatalogEntry],
@@ -127,8 +127,7 @@ fn fitting<'a>(
         .filter(|endpoint| config.region.as_ref().is_none_or(|region| endpoint.is_in(region)))
 }
 
-/// Where nobody says which region is meant, the one that happens to come first is not it, and one
-/// service must not be taken from here and another from there.
+/// Without a configured region, all services must be in a single one: the first region of the catalog would be arbitrary.
 fn refuse_several_regions(config: &Config, catalog: &[CatalogEntry]) -> Result<(), ConfigError> {
     if config.region.is_some() {
         return Ok(());
@@ -170,7 +169,7 @@ fn endpoint(
     })
 }
 
-/// Where else the service is, for those who look for the right word; if nowhere, what else there is.
+/// A hint about other endpoints of the service, or else about other services.
 fn known(catalog: &[CatalogEntry], service: Service) -> Vec<String> {
     let of_type = catalog.iter().filter(|entry| entry.kind == service.name());
     let places = of_type.flat_map(|entry| &entry.endpoints).map(|endpoint| {
@@ -211,7 +210,7 @@ mod tests {
         .unwrap()
     }
 
-    /// A catalog with these endpoints, each a service, an interface, a region and an address.
+    /// Builds a catalog from endpoints of service, interface, region and address.
     fn catalog(endpoints: &[(&str, &str, &str, &str)]) -> Vec<CatalogEntry> {
         let entry = |(service, interface, region, url): &(&str, &str, &str, &str)| {
             let endpoint =

@@ -1,14 +1,13 @@
-//! What an answer that is not a success means: one table for all services.
+//! Classifies failed responses, in one table for all services.
 
 use crate::fault;
 use cloud_core::ErrorKind;
 use cloud_core::http::{Classification, Response, by_status};
 use serde_json::Value;
 
-/// Classifies a response that is not a success.
+/// Classifies a failed response.
 ///
-/// The status says most. What it does not say is in the text: Nova answers 403 to what policy
-/// forbids and to what a quota does.
+/// The status is not always enough: Nova answers 403 both for a policy and for a quota, which only the text distinguishes.
 pub(crate) fn classify(response: &Response) -> Classification {
     let base = by_status(response);
     let (code, message) = envelope(&response.body).unwrap_or((None, base.message));
@@ -24,21 +23,20 @@ pub(crate) fn classify(response: &Response) -> Classification {
 fn kind(response: &Response, by_status: ErrorKind, message: &str) -> ErrorKind {
     let status = response.status.as_u16();
     match status {
-        // Older Novas and the proxies before them say 413 where others say 429, and for quotas too.
+        // Older Novas and proxies answer 413 instead of 429, and for quotas, too.
         413 if response.retry_after().is_none() && fault::is_quota(message) => ErrorKind::Quota,
         413 if response.retry_after().is_some() => ErrorKind::Throttled,
-        // Neutron says 409 to what is over quota.
-        // Which of several is meant will not be clearer the next time.
+        // Neutron answers 409 if a quota is exceeded. An ambiguous name stays ambiguous.
         409 if fault::is_ambiguous(message) => ErrorKind::Invalid,
         403 | 409 if fault::is_quota(message) => ErrorKind::Quota,
         400 | 403 | 409 if fault::is_capacity(message) => ErrorKind::Capacity,
-        // A microversion that the service does not have.
+        // The service does not have the microversion.
         406 => ErrorKind::Unsupported,
         _ => by_status,
     }
 }
 
-/// Code and words out of any service's error.
+/// The code and message of any service's error.
 ///
 /// Nova: `{"badRequest": {"code": 400, "message": …}}` under many a name. Keystone, and the
 /// middleware before all others: `{"error": {"code", "title", "message"}}`. Neutron:
@@ -72,7 +70,7 @@ fn text(value: Option<&Value>) -> Option<String> {
     value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// The words of a page that was made for people, without its marks.
+/// The text of an HTML page.
 fn html(body: &[u8]) -> Option<String> {
     let page = std::str::from_utf8(body).ok().filter(|page| page.trim_start().starts_with('<'))?;
     let mut words = String::new();

@@ -1,4 +1,4 @@
-//! From a configuration to a cloud that answers.
+//! Connects to a cloud.
 
 use crate::api::Api;
 use crate::auth::Keystone;
@@ -20,25 +20,24 @@ use std::error::Error as _;
 use std::time::Duration;
 use tokio::sync::Mutex;
 
-/// What Nova calls the version that has microversions, and where it is.
+/// The id and path of Nova's version with microversions.
 const WITH_MICROVERSIONS: &str = "v2.1";
 
-/// How a connection behaves; the defaults suit most clouds.
+/// Settings of a connection. The defaults suit most clouds.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectSettings {
-    /// Timeouts, proxies and retry. Whom to trust is the configuration's business.
+    /// Timeouts, proxies and retries. The trusted certificates are in the configuration.
     pub http: http::Config,
-    /// What launches need beyond what an instance is to be.
+    /// Options of all launches.
     pub launch: LaunchOptions,
-    /// The network whose address counts, by name or id; that of the first interface in `launch` if none
-    /// is given.
+    /// The network whose address counts, by name or id; by default, that of the first interface in `launch`.
     pub address_network: Option<String>,
-    /// The Nova tag by which servers from before us are found, too.
+    /// A Nova tag that identifies servers of an earlier tool.
     pub legacy_tag: Option<LegacyTag>,
-    /// Servers on one page of a listing; the cloud may give fewer.
+    /// Page size of listings of servers. The cloud may return fewer.
     pub page: u32,
-    /// Tokens are renewed when they have less than this left.
+    /// Remaining lifetime at which tokens are renewed.
     pub renew_before: Duration,
 }
 
@@ -56,8 +55,8 @@ impl Default for ConnectSettings {
 }
 
 impl OpenStack {
-    /// Gets a token and finds the services; two requests, and a third where the catalog names no version of Nova or an old
-    /// one.
+    /// Connects with two requests, for a token and for Nova's version, and a third if the catalog has no or an old version
+    /// of Nova.
     pub async fn connect(
         config: Config,
         settings: ConnectSettings,
@@ -102,7 +101,7 @@ const REQUEST_IDS: [HeaderName; 2] = [
     HeaderName::from_static("x-compute-request-id"),
 ];
 
-/// Where Nova has its microversions, and the newest of them. The catalog may name no version, or the one from before them.
+/// Finds Nova's address with microversions, and the newest of them. The catalog may have no version, or an older one.
 async fn discover(
     config: &Config,
     client: &Client<Keystone>,
@@ -120,13 +119,13 @@ async fn discover(
     match about(client, &better).await {
         Ok(AboutNova::One(body)) => Ok((better, self::newest(&body.version))),
         Ok(AboutNova::All { .. }) => Ok((listed, newest)),
-        // What nobody has promised may be missing: then it is an old Nova.
+        // It may be missing in an old Nova.
         Err(error) if !promised && Silence::of(&error) == Silence::Foreign => Ok((listed, newest)),
         Err(error) => Err(unanswered(&better, error)),
     }
 }
 
-/// The address with microversions beside that of the version from before them.
+/// The address with microversions, derived from that of the older version.
 fn beside(old: &Url) -> Option<Url> {
     let mut segments = segments(old);
     let version = segments.iter_mut().rfind(|it| *it == "v2")?;
@@ -136,8 +135,8 @@ fn beside(old: &Url) -> Option<Url> {
     Some(url)
 }
 
-/// The address with microversions out of a list of versions: its path alone, since behind many a proxy the host is one that
-/// nobody can reach.
+/// The address with microversions from a list of versions. Only its path is used, because behind a proxy the host may be
+/// unreachable.
 fn below(root: &Url, versions: &[VersionFacts]) -> Option<Url> {
     let version = versions.iter().find(|version| version.id == WITH_MICROVERSIONS)?;
     let link = version.links.iter().find(|link| link.rel == "self")?;
@@ -152,13 +151,12 @@ async fn about(client: &Client<Keystone>, url: &Url) -> cloud_core::Result<About
     client.send(&request).await?.json(&request)
 }
 
-/// A Nova from before there were microversions says nothing.
+/// A Nova without microversions does not report any.
 fn newest(version: &VersionFacts) -> Microversion {
     version.version.parse().unwrap_or(Microversion::NONE)
 }
 
-/// The address of the version itself: older catalogs have the project's id behind it, and Nova
-/// answers with JSON only with a slash at the end, or redirects.
+/// The address of the version itself, with a final slash, which Nova needs. Older catalogs append the project's id.
 fn without_project(url: &Url) -> Url {
     let mut url = url.clone();
     let segments = segments(&url);
@@ -180,10 +178,10 @@ fn bad_certificates(config: &Config, error: &cloud_core::Error) -> ConfigError {
     bad_setting(&config.origin, "cacert", &problem, remedy)
 }
 
-/// Why Keystone gave no token.
+/// Explains an error of Keystone.
 fn refused(config: &Config, source: cloud_core::Error) -> ConfigError {
     let (origin, auth_url, what) = (&config.origin, &config.auth_url, config.credentials.name());
-    // In Keystone's own words; others say 400 too, and otherwise.
+    // By Keystone's own message, because others answer 400, too.
     let unusable = source.kind() == ErrorKind::Invalid && source.code() == Some("Bad Request");
     let text = if source.kind().is_about_the_caller() {
         format!(
@@ -199,7 +197,7 @@ fn refused(config: &Config, source: cloud_core::Error) -> ConfigError {
     ConfigError::new(text).caused_by(source)
 }
 
-/// A service that was asked, and what to do if something else is there.
+/// A queried service, and the remedy if another one answers.
 struct Asked {
     service: &'static str,
     remedy: &'static str,
@@ -211,18 +209,18 @@ const NOVA: Asked = Asked {
     remedy: "check that address, or set compute_endpoint_override to the right one",
 };
 
-/// Why a service did not answer as it should.
+/// Explains an error of a service.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Silence {
     Unreachable,
     Untrusted,
-    /// Something else answers there.
+    /// Another service answers there.
     Foreign,
 }
 
 impl Silence {
     fn of(error: &cloud_core::Error) -> Self {
-        // What HTTP answered has no cause, and what went wrong on the way to a token has one of ours.
+        // An HTTP error has no cause, and an error of fetching a token has one of this crate.
         let tls = error.source().is_some_and(|cause| !cause.is::<cloud_core::Error>());
         match error.kind() {
             ErrorKind::Unavailable | ErrorKind::Throttled | ErrorKind::Ambiguous => {

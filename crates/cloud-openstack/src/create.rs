@@ -1,4 +1,4 @@
-//! The call that creates a server.
+//! Creates servers.
 
 use crate::api::Api;
 use crate::resolve::{Kind, Resolver};
@@ -11,30 +11,29 @@ use cloud_core::{ApiOperation, Error, ErrorKind, InstanceSpec, Result, Secret};
 use serde_json::{Map, Value, json};
 use std::net::IpAddr;
 
-/// Longest user data that Nova takes, encoded.
+/// Maximum length of encoded user data in Nova.
 const LONGEST_USER_DATA: usize = 65_535;
 
-/// What a launch on OpenStack needs beyond an [`InstanceSpec`].
+/// Options of a launch in addition to an [`InstanceSpec`].
 ///
-/// Names may be ids, too. A name that means two things is refused.
+/// Names may also be ids. An ambiguous name is an error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LaunchOptions {
-    /// The networks, in the order of the interfaces; the address on the first is the one that counts,
-    /// as far as these are the [`ConnectSettings::launch`](crate::ConnectSettings::launch) of the connection. If there
-    /// are none, Nova takes the project's only network.
+    /// The networks, in the order of the interfaces. In [`ConnectSettings::launch`](crate::ConnectSettings::launch), the
+    /// address on the first one counts. Without any, Nova uses the project's only network.
     pub nics: Vec<Nic>,
-    /// Security groups; the project's default one if there are none.
+    /// Security groups; by default, the project's default one.
     pub security_groups: Vec<String>,
     /// The key pair for the login user.
     pub keypair: Option<String>,
-    /// Gives the user data on a drive, for networks without a metadata service.
+    /// Passes user data on a config drive, for networks without a metadata service.
     pub config_drive: bool,
-    /// Boots from a volume instead of the hypervisor's disk.
+    /// The volume to boot from, instead of a local disk.
     pub boot_volume: Option<BootVolume>,
-    /// The server group, which says what is to be near or far.
+    /// The server group, for (anti-)affinity.
     pub server_group: Option<String>,
-    /// Nova tags that are set besides ours, for those who look for them.
+    /// Additional Nova tags.
     pub extra_tags: Vec<String>,
 }
 
@@ -45,32 +44,32 @@ pub enum Nic {
     Network {
         /// The network.
         network: String,
-        /// Its address; Neutron chooses if none is given.
+        /// Its address; by default, Neutron chooses.
         address: Option<IpAddr>,
     },
-    /// A port that there is already.
+    /// An existing port.
     Port(String),
 }
 
 impl Nic {
-    /// A new port on a network, with any address.
+    /// Creates a port on a network with any address.
     pub fn network(network: impl Into<String>) -> Self {
         Self::Network { network: network.into(), address: None }
     }
 }
 
-/// A volume made from the image.
+/// A boot volume, created from the image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BootVolume {
     /// Its size in GB.
     pub size_gb: u32,
-    /// Goes with the server.
+    /// True to delete the volume with the server.
     pub delete_on_termination: bool,
-    /// The kind of volume; the cloud's usual one if none is given.
+    /// The volume type; by default, the cloud's default.
     pub kind: Option<String>,
 }
 
-/// A launch whose names are ids.
+/// A launch with resolved ids.
 #[derive(Debug)]
 struct Resolved {
     flavor: String,
@@ -80,7 +79,7 @@ struct Resolved {
     server_group: Option<String>,
 }
 
-/// The request, and the id of the image in it.
+/// The request, and the id of its image.
 pub(crate) async fn request(
     api: &Api,
     resolver: &Resolver,
@@ -95,13 +94,13 @@ pub(crate) async fn request(
     let body = body(spec, options, &ids, user_data.as_ref()).map_err(about)?;
     let request = api.compute(ApiOperation::Launch, Method::POST, &["servers"]).on(&spec.name);
     let request = request.with_json(&body)?;
-    // Nova repeats the whole body where it does not like it.
+    // Nova echoes the whole body in some errors.
     let secrets = [user_data, spec.user_data.clone()];
     let request = secrets.into_iter().flatten().fold(request, Request::with_secret);
     Ok((request, ids.image))
 }
 
-/// A wish that would otherwise be left out without a word.
+/// Returns an error for an option that would otherwise be ignored.
 fn refuse_what_nova_cannot(spec: &InstanceSpec) -> Result<()> {
     let reason = if spec.preemptible {
         "Nova has no preemptible servers"
@@ -199,7 +198,7 @@ fn body(
     })
 }
 
-/// The encoded user data, if Nova takes that much.
+/// Encodes the user data, up to Nova's limit.
 fn fitting(user_data: &Secret<String>) -> Result<Value> {
     let length = user_data.expose().len();
     if length > LONGEST_USER_DATA {

@@ -1,8 +1,8 @@
-//! What OpenStack says about itself.
+//! The description of OpenStack.
 
 use cloud_core::{Architecture, Capability, Description, is_uuid};
 
-/// What an OpenStack says about itself; nothing is asked.
+/// Describes OpenStack, without a request.
 #[must_use]
 pub fn describe() -> Description {
     let mut description = Description::new("OpenStack");

@@ -1,30 +1,30 @@
-//! Why a server failed after its creation had been accepted, and the words that tell it.
+//! Classifies the faults of servers that failed after their creation was accepted.
 
 use crate::wire::ServerFault;
 use cloud_core::{ErrorKind, Fault};
 
-/// Words of Nova and Neutron for a limit of ours, in lower case.
+/// Texts of Nova and Neutron about an exceeded quota, in lower case.
 const QUOTA: &[&str] = &[
     "quota exceeded",
     "quota_exceeded",
     "over quota",
-    // Where limits are kept in Keystone.
+    // With unified limits in Keystone.
     "is over a limit for",
     "maximum number of ports exceeded",
     "portlimitexceeded",
     "maximum number of security groups",
     "maximum number of floating ips",
     "maximum number of metadata items",
-    // Cinder's, which Nova passes on.
+    // From Cinder, passed on by Nova.
     "exceeded for quota",
     "exceeds allowed gigabytes",
     "exceeds allowed volumes",
 ];
 
-/// Words for a name that means more than one thing.
+/// Texts about an ambiguous name.
 const AMBIGUOUS: &[&str] = &["multiple possible networks", "use an id to be more specific"];
 
-/// Words for a cloud that has no room.
+/// Texts about missing capacity.
 const CAPACITY: &[&str] = &[
     "no valid host",
     "not enough hosts available",
@@ -36,7 +36,7 @@ const CAPACITY: &[&str] = &[
     "no more fixed ip addresses",
 ];
 
-/// Words for a request that would fail everywhere.
+/// Texts about a request that would fail everywhere.
 const INVALID: &[&str] = &["image", "flavor", "key_name"];
 
 pub(crate) fn is_quota(message: &str) -> bool {
@@ -69,7 +69,7 @@ pub(crate) fn fault(fault: &ServerFault) -> Fault {
     Fault { kind, message: fault.message.trim().to_owned() }
 }
 
-/// Nova calls nearly everything 500; a host that could not is no reason not to try another.
+/// Nova reports nearly everything as 500. Another host may succeed.
 fn by_code(fault: &ServerFault) -> ErrorKind {
     match fault.code {
         403 => ErrorKind::Forbidden,

@@ -1,11 +1,11 @@
-//! Flavors, and what they are as shapes.
+//! Converts flavors to shapes.
 
 use crate::api::{Api, join};
 use crate::wire::{FlavorsBody, NovaFlavor};
 use cloud_core::http::Method;
 use cloud_core::{ApiOperation, Architecture, Result, Shape, ShapeName};
 
-/// All flavors that we may use.
+/// Lists all accessible flavors.
 pub(crate) async fn list(api: &Api, operation: ApiOperation) -> Result<Vec<NovaFlavor>> {
     let url = join(&api.endpoints.compute, &["flavors", "detail"]);
     api.list::<FlavorsBody>(operation, &url, |url| api.compute_at(operation, Method::GET, url))
@@ -17,7 +17,7 @@ pub(crate) fn shape(flavor: NovaFlavor) -> Shape {
     let counts = flavor.extra_specs.iter().map(|(key, value)| gpus(key, value));
     shape.gpus = counts.fold(0, u32::saturating_add);
     let spec = |key: &str| flavor.extra_specs.get(key);
-    // Nova knows `hw:cpu_threads` as the threads that the guest sees in a core.
+    // `hw:cpu_threads` is the number of threads per core in the guest.
     shape.threads_per_core = spec("hw:cpu_threads").and_then(|threads| threads.trim().parse().ok());
     let architecture = spec("capabilities:cpu_arch").or_else(|| spec("hw:architecture"));
     shape.architecture = architecture.map(|name| Architecture::new(name.trim()));
@@ -26,8 +26,8 @@ pub(crate) fn shape(flavor: NovaFlavor) -> Shape {
     shape
 }
 
-/// The GPUs that an extra spec asks for: `resources:VGPU=1`, `resources:CUSTOM_GPU_A100=2`, or
-/// `pci_passthrough:alias=a100:4`, whose names are the operator's own.
+/// The GPUs in an extra spec: `resources:VGPU=1`, `resources:CUSTOM_GPU_A100=2`, or `pci_passthrough:alias=a100:4`, whose
+/// names the operator chooses.
 fn gpus(key: &str, value: &str) -> u32 {
     if let Some(class) = key.strip_prefix("resources").and_then(|rest| rest.split(':').nth(1)) {
         return if class.contains("GPU") { value.trim().parse().unwrap_or(0) } else { 0 };
@@ -42,10 +42,10 @@ fn gpus(key: &str, value: &str) -> u32 {
     devices.fold(0, u32::saturating_add)
 }
 
-/// What is in the name of a GPU, and what is in that of other devices, whose models have the like.
+/// Parts of the names of GPUs, and of other devices with similar models.
 const MAKERS: &[&str] = &["gpu", "nvidia", "tesla", "radeon", "instinct", "rtx"];
 const OTHERS: &[&str] = &["fpga", "nvme", "nic", "mlx"];
-/// Models by which GPUs are called, without what may follow, such as the `s` of `l40s`.
+/// Models of GPUs, without a suffix such as the `s` of `l40s`.
 const MODELS: &[&str] = &[
     "a10", "a16", "a30", "a40", "a100", "a800", "b100", "b200", "b300", "gb200", "gb300", "gh200",
     "h20", "h100", "h200", "h800", "k80", "l4", "l40", "mi50", "mi60", "mi100", "mi210", "mi250",
@@ -78,7 +78,7 @@ mod tests {
             ("pci_passthrough:alias", "gpu", 1),
             ("pci_passthrough:alias", "mi300x:8", 8),
             ("pci_passthrough:alias", "l40s-48gb", 1),
-            // Disks, FPGAs and ports with the numbers of models.
+            // Disks, FPGAs and ports with similar numbers.
             ("pci_passthrough:alias", "nvme-p4510:2", 0),
             ("pci_passthrough:alias", "fpga-v2:1", 0),
             ("pci_passthrough:alias", "fpga-a10:1", 0),

@@ -1,4 +1,4 @@
-//! Every reader of an answer of OpenStack, for the fuzzer.
+//! Entry point for fuzzing every reader of OpenStack's responses.
 
 use crate::classify::classify;
 use crate::server::Primary;
@@ -6,7 +6,7 @@ use crate::{flavor, image, server, wire};
 use cloud_core::http::{HeaderMap, Response, StatusCode};
 use serde::de::DeserializeOwned;
 
-/// Reads an answer as whatever Keystone, Nova, Glance or Neutron could have meant by it.
+/// Reads a response as every type of Keystone, Nova, Glance and Neutron.
 pub fn read(status: u16, body: &[u8]) {
     if let Ok(status) = StatusCode::from_u16(status) {
         let (headers, body) = (HeaderMap::new(), body.to_vec().into());

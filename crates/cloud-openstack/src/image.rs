@@ -1,4 +1,4 @@
-//! Glance's images.
+//! Images in Glance.
 
 use crate::api::{Api, join, with_query};
 use crate::tags;
@@ -6,7 +6,7 @@ use crate::wire::{GlanceImage, ImagesBody, moment};
 use cloud_core::{ApiOperation, Image, ImageFilter, ImageId, ImageName, Result};
 use serde_json::Value;
 
-/// Fields of Glance's own that have a text for a value; all others are what an operator has set.
+/// Glance's own fields with a text value. All others are properties.
 const OWN: &[&str] = &[
     "checksum",
     "container_format",
@@ -31,13 +31,13 @@ const OWN: &[&str] = &[
     "visibility",
 ];
 
-/// Images on a page; without it there are 25.
+/// Page size of listings; Glance's default is 25.
 const PAGE: &str = "1000";
 
-/// The images that the filter wants, newest first.
+/// Lists the images that pass the filter, newest first.
 ///
-/// A tag of ours is either a Glance tag, `role=node` or `compute`, or a property, `cluster: blue`.
-/// Glance is asked for name and bare tags, and the rest is checked on what it answers.
+/// A tag is either a Glance tag (`role=node` or `compute`) or a property (`cluster: blue`). Glance filters by name and tags
+/// without values, and the rest is filtered here.
 pub(crate) async fn list(api: &Api, filter: &ImageFilter) -> Result<Vec<Image>> {
     let name = filter.name.as_ref().map(|name| ("name", exactly(name.as_str())));
     let bare = filter.tags.iter().filter(|(_, value)| value.is_empty());
@@ -52,7 +52,7 @@ pub(crate) async fn list(api: &Api, filter: &ImageFilter) -> Result<Vec<Image>> 
     Ok(images)
 }
 
-/// Glance's answer to a query, from all pages.
+/// All pages of Glance's response to a query.
 pub(crate) async fn found(
     api: &Api,
     operation: ApiOperation,
@@ -63,7 +63,7 @@ pub(crate) async fn found(
     api.list::<ImagesBody>(operation, &url, Api::looking(operation)).await
 }
 
-/// A name that Glance does not read as an operator (`in:a,b`) or a list.
+/// Quotes a name, so that Glance does not parse it as an operator (`in:a,b`) or a list.
 pub(crate) fn exactly(name: &str) -> String {
     if name.starts_with("in:") || name.contains([',', '"']) {
         let escaped = name.replace('\\', "\\\\").replace('"', "\\\"");

@@ -1,4 +1,4 @@
-//! Whether what launches mention is there.
+//! Checks the resources that launches name.
 
 use crate::create::Nic;
 use crate::provider::OpenStack;
@@ -6,15 +6,15 @@ use crate::resolve::{Kind, find};
 use cloud_core::{ApiOperation, Error, Result};
 use std::fmt;
 
-/// Something that launches mention, and whether it is there.
+/// A resource that launches name, and whether it exists.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct LaunchResource {
-    /// What it is, such as `network` or `key pair`.
+    /// Its kind, such as `network` or `key pair`.
     pub what: &'static str,
-    /// Its name or id, as it was given.
+    /// Its name or id, as configured.
     pub name: String,
-    /// Why it cannot be meant: there is none, or several, or nobody could say.
+    /// Whether it was found: an error if there is none or several, or if the lookup failed.
     pub found: Result<()>,
 }
 
@@ -24,7 +24,7 @@ impl fmt::Display for LaunchResource {
     }
 }
 
-/// What single instances name in the place of what all launches do.
+/// A resource that the spec of an instance names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InstanceResource {
@@ -35,12 +35,12 @@ pub enum InstanceResource {
 }
 
 impl OpenStack {
-    /// Looks for what launches mention: the networks and ports, the security groups, the server group and the key pair of
-    /// [`ConnectSettings::launch`](crate::ConnectSettings::launch), the network of addresses, and then what an [`InstanceSpec`](cloud_core::InstanceSpec) will name in
-    /// their place, in this order.
+    /// Checks the resources of launches: networks and ports, security groups, server group and key pair of
+    /// [`ConnectSettings::launch`](crate::ConnectSettings::launch), the network of addresses, and then those of
+    /// [`InstanceSpec`](cloud_core::InstanceSpec)s, in this order.
     ///
-    /// One request for each, one after the other; a Neutron that does not answer is asked once. A launch looks its names up by
-    /// itself; this is for whoever wants to know before.
+    /// It sends one request for each, sequentially, and stops querying a Neutron that does not answer. Launches resolve
+    /// names themselves; this is for checks.
     pub async fn check_launch_resources(&self, own: &[InstanceResource]) -> Vec<LaunchResource> {
         let options = &self.launch;
         let nics = options.nics.iter().map(|nic| match nic {
@@ -60,7 +60,7 @@ impl OpenStack {
         let launches = nics.chain(groups).chain(server_group).chain(key_pair).chain(addresses);
         for (kind, name) in launches.chain(own) {
             let found = match &silent {
-                // Each name would have to wait as long.
+                // Each further request would time out, too.
                 Some(error) if kind.is_neutrons() => Err(error.clone()),
                 _ => find(&self.api, ApiOperation::Get, kind, name).await,
             };

@@ -1,13 +1,12 @@
-//! Servers that somebody else launched before us, by the one Nova tag that they and ours share.
+//! Servers of an earlier tool, which share one Nova tag with those of this crate.
 
 use crate::tags;
 use cloud_core::{Instance, Tags};
 
-/// A Nova tag that all servers have which are meant by a tag of ours, also those from before us.
+/// A Nova tag that stands for a tag of this crate on all servers, also those of an earlier tool.
 ///
-/// Cluster in the Cloud gave its servers the Nova tag `compute`, and the cluster as metadata, by which Nova does not
-/// filter. Where listings ask for `type` of `compute`, they ask Nova for the mark alone, and the rest is looked at in the
-/// answer.
+/// Cluster in the Cloud sets the Nova tag `compute`, and the cluster as metadata, by which Nova does not filter. A listing
+/// with the tag `type` of `compute` filters only by this Nova tag in the request, and by the rest in the response.
 ///
 /// ```
 /// use cloud_openstack::LegacyTag;
@@ -22,12 +21,12 @@ pub struct LegacyTag {
 }
 
 impl LegacyTag {
-    /// A Nova tag without a value, and the tag of ours that it stands for.
+    /// Creates it from a Nova tag without a value, and the tag that it stands for.
     pub fn new(tag: impl Into<String>, (key, value): (&str, &str)) -> Self {
         Self { tag: tag.into(), key: key.to_owned(), value: value.to_owned() }
     }
 
-    /// What to ask Nova for so that everything is shown that these tags mean.
+    /// The Nova tags to filter by, so that the response has all servers with these tags.
     pub(crate) fn query(legacy_tag: Option<&Self>, wanted: &Tags) -> Option<String> {
         match legacy_tag {
             Some(legacy_tag) if wanted.get(&legacy_tag.key) == Some(&legacy_tag.value) => {
@@ -37,7 +36,7 @@ impl LegacyTag {
         }
     }
 
-    /// Gives a server that has the mark the tag that it stands for.
+    /// Adds the tag to a server that has the Nova tag.
     pub(crate) fn read(&self, instance: &mut Instance) {
         if instance.tags.get(&self.tag) == Some("") && instance.tags.get(&self.key).is_none() {
             let tags = std::mem::take(&mut instance.tags);

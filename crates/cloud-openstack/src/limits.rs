@@ -1,11 +1,11 @@
-//! What the project may use, and does.
+//! Limits of the project, and their use.
 
 use crate::api::{Api, join};
 use crate::wire::{AbsoluteLimits, LimitsBody, QuotaBody};
 use cloud_core::http::{Method, Request};
 use cloud_core::{ApiOperation, ErrorKind, Limit, Result};
 
-/// Our name, Nova's name of the bound, and its name of the use.
+/// The common name, Nova's name of the limit, and Nova's name of the use.
 const NOVA: &[(&str, &str, &str)] = &[
     ("instances", "maxTotalInstances", "totalInstancesUsed"),
     ("cores", "maxTotalCores", "totalCoresUsed"),
@@ -13,7 +13,7 @@ const NOVA: &[(&str, &str, &str)] = &[
     ("server_groups", "maxServerGroups", "totalServerGroupsUsed"),
 ];
 
-/// Nova's limits, and Neutron's ports where we may see them.
+/// Lists Nova's limits, and Neutron's for ports if accessible.
 pub(crate) async fn list(api: &Api) -> Result<Vec<Limit>> {
     let request = api.compute(ApiOperation::Limits, Method::GET, &["limits"]);
     let body: LimitsBody = api.read(&request).await?;
@@ -31,7 +31,7 @@ fn nova(limits: &AbsoluteLimits) -> Vec<Limit> {
     rows.collect()
 }
 
-/// A negative bound is none.
+/// A negative limit means unlimited.
 fn limit(name: &str, most: i64, used: Option<u64>) -> Limit {
     Limit { name: name.to_owned(), zone: None, most: u64::try_from(most).ok(), used }
 }
@@ -47,7 +47,7 @@ async fn ports(api: &Api) -> Result<Option<Limit>> {
             .quota
             .get("port")
             .map(|port| limit("ports", port.limit, u64::try_from(port.used).ok()))),
-        // Not every cloud has it, and not every user may see it.
+        // Not every cloud supports it, and not every user has access.
         Err(error) if matches!(error.kind(), ErrorKind::Forbidden | ErrorKind::NotFound) => {
             Ok(None)
         }

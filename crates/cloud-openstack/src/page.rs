@@ -1,4 +1,4 @@
-//! Listings that come in pages.
+//! Paginated listings.
 
 use crate::api::{Api, with_query};
 use crate::wire::{
@@ -9,26 +9,26 @@ use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 
-/// More pages than any cloud has: a listing that does not end is an error and not a wait.
+/// Maximum number of pages, so that an endless listing is an error.
 const MOST_PAGES: usize = 1_000;
-/// How often a listing begins again because the server where it stopped is gone.
+/// Maximum restarts of a listing whose last server is gone.
 const MOST_BEGINNINGS: usize = 4;
 
 /// One page of a listing.
 pub(crate) trait Page: DeserializeOwned {
     type Item;
 
-    /// What is on it, and whether there is another.
+    /// The items, and whether there is another page.
     fn split(self) -> (Vec<Self::Item>, More);
 
     fn id(item: &Self::Item) -> &str;
 }
 
-/// Whether there is another page behind one.
+/// Whether there is another page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum More {
     Yes,
-    /// The cloud says no, and may be wrong.
+    /// The cloud reports none, but may be wrong.
     Perhaps,
     No,
 }
@@ -39,8 +39,8 @@ impl More {
     }
 }
 
-/// Nova reads servers that wait for a host apart from the others. One that gets its host in between is counted twice and
-/// shown once, so that a page that was full seems to be the last. No cloud has pages of less than twice this.
+/// Nova reads servers without a host separately. One that gets its host in between is counted twice and listed once, so
+/// that a full page seems to be the last. No cloud has pages of less than twice this.
 const LEAST_OF_A_FULL_PAGE: usize = 50;
 
 fn after(page: &ServersBody) -> More {
@@ -80,8 +80,8 @@ pages! {
 impl Api {
     /// All items of all pages, each once.
     ///
-    /// Goes on from the last id and not by the link to the next page: behind many a proxy that
-    /// names a host that nobody can reach.
+    /// It continues from the last id and not by the link to the next page, which may have an unreachable host behind a
+    /// proxy.
     pub(crate) async fn list<P: Page>(
         &self,
         operation: ApiOperation,
@@ -92,7 +92,7 @@ impl Api {
         loop {
             match self.list_once::<P>(operation, url, &ask).await {
                 Err(error) if !is_marker_gone(&error) => return Err(error),
-                // Nothing is wrong with the request: it will do when less is deleted at a time.
+                // The request is valid, and succeeds when fewer servers are deleted at a time.
                 Err(error) if beginnings >= MOST_BEGINNINGS => {
                     return Err(error.with_kind(ErrorKind::Unavailable));
                 }
@@ -118,30 +118,30 @@ impl Api {
                 Next::After(marker) => {
                     request = ask(with_query(url.clone(), &[("marker", &marker)]));
                 }
-                // What there is so far is not all, and must not pass for it.
+                // The listing is incomplete.
                 Next::Again => return Err(nonsense("the listing does not advance")),
             }
         }
         Err(nonsense("a listing without an end"))
     }
 
-    /// A plain request, as Glance takes it.
+    /// A request without microversion, for Glance.
     pub(crate) fn looking(operation: ApiOperation) -> impl Fn(Url) -> Request {
         move |url| Request::new(operation, Method::GET, url)
     }
 }
 
-/// What comes after a page.
+/// The step after a page.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
     End,
-    /// The page behind this id.
+    /// Get the page after this id.
     After(String),
-    /// A page that shows nothing new: the listing would never end.
+    /// The page has nothing new, so the listing would never end.
     Again,
 }
 
-/// The items of the pages so far, each once.
+/// The items so far, without duplicates.
 struct Gathered<P: Page> {
     all: Vec<P::Item>,
     seen: BTreeSet<String>,
@@ -170,9 +170,9 @@ impl<P: Page> Gathered<P> {
     }
 }
 
-/// True if the item is gone that the next page begins behind.
+/// True if the marker of the next page is gone.
 fn is_marker_gone(error: &Error) -> bool {
-    // Glance does not say that it means the marker.
+    // Glance's error does not name the marker.
     let words = ["marker", "no image found with id"];
     let says = |message: &str| words.iter().any(|word| message.to_lowercase().contains(word));
     error.kind() == ErrorKind::Invalid && error.message().is_some_and(says)

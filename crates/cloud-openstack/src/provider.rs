@@ -23,29 +23,29 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
-/// So many addresses are asked for one by one; more are looked for in a listing.
+/// Maximum number of addresses to query one by one. More come from a listing.
 const FEW: usize = 3;
-/// How long Neutron is left alone that would not tell the primary network's name, and that could not.
+/// How long to wait before querying the primary network's name again, if Neutron refused or failed.
 const HOLD_OFF: Duration = Duration::from_mins(1);
 const SHORT_HOLD_OFF: Duration = Duration::from_secs(10);
-/// How long Neutron has for that name: whoever looks at servers waits for it.
+/// Timeout for that name, because listings wait for it.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 
 fn hold_off(why: &Error) -> Duration {
     if why.kind().is_transient() { SHORT_HOLD_OFF } else { HOLD_OFF }
 }
 
-/// What is known of the primary network's name.
+/// The name of the primary network, as far as it is known.
 #[derive(Debug, Default)]
 pub(crate) enum Looked {
     #[default]
     Never,
     Found(String),
-    /// When, and why.
+    /// Time and reason of the failure.
     Failed(Instant, Error),
 }
 
-/// An OpenStack cloud, as one user in one project sees it.
+/// An OpenStack cloud, as one project.
 #[derive(Debug)]
 pub struct OpenStack {
     pub(crate) api: Api,
@@ -53,7 +53,7 @@ pub struct OpenStack {
     pub(crate) launch: LaunchOptions,
     pub(crate) address_network: Option<String>,
     pub(crate) legacy_tag: Option<LegacyTag>,
-    /// What Nova was asked for in the last listing.
+    /// The Nova tags of the last listing.
     pub(crate) listed: std::sync::Mutex<Option<String>>,
     pub(crate) primary: Mutex<Looked>,
     pub(crate) page: u32,
@@ -61,15 +61,15 @@ pub struct OpenStack {
 }
 
 impl OpenStack {
-    /// What an operator should know about the configuration and the cloud; one sentence each.
+    /// Warnings about the configuration and the cloud, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Launches with options other than the usual ones.
+    /// Launches with other options than those of the connection.
     ///
-    /// If the networks are other ones, too, the address that the instance shows later is still that on
+    /// Even with other networks, the address of the instance is that on
     /// [`ConnectSettings::address_network`](crate::ConnectSettings::address_network) or on the first network of
     /// [`ConnectSettings::launch`](crate::ConnectSettings::launch).
     pub async fn launch_with(
@@ -79,7 +79,7 @@ impl OpenStack {
     ) -> Result<Instance> {
         let (request, image) = create::request(&self.api, &self.resolver, spec, options).await?;
         let created = self.api.read::<CreatedBody>(&request).await.inspect_err(|error| {
-            // The image may have been replaced by another of its name.
+            // Another image may have taken the name.
             if error.kind() == ErrorKind::Invalid {
                 self.resolver.forget(Kind::Image, spec.image.as_str());
             }
@@ -89,17 +89,16 @@ impl OpenStack {
         Ok(instance)
     }
 
-    /// The id of the image with this name or id, in the form in which instances show it.
+    /// The id of the image with this name or id, in the format of instances.
     ///
-    /// An error if the name means more than one, or none.
+    /// An error if there is none, or more than one.
     pub async fn resolve_image(&self, image: &ImageId) -> Result<ImageId> {
         let id =
             self.resolver.id(&self.api, ApiOperation::Images, Kind::Image, image.as_str()).await;
         id.map(ImageId::new).map_err(|error| error.on(image))
     }
 
-    /// All servers with these Nova tags, from all pages. Those of a cell that is down are left out: nobody can tell whose
-    /// they are.
+    /// Lists all servers with these Nova tags. Servers of a cell that is down are omitted, because their tags are unknown.
     async fn servers(&self, operation: ApiOperation, tags: Option<&str>) -> Result<Vec<Instance>> {
         let primary = self.primary().await;
         let limit = self.page.to_string();
@@ -124,8 +123,8 @@ impl OpenStack {
         instance
     }
 
-    /// These servers, as the last listing would show them: a project may have many others. Those that it does not show are
-    /// asked for by themselves if they are few.
+    /// Gets these servers with the filter of the last listing, because the project may have many others. If few are
+    /// missing, gets these one by one.
     async fn many(&self, operation: ApiOperation, ids: &[InstanceId]) -> Result<Vec<Instance>> {
         let mut wanted: BTreeSet<&InstanceId> = ids.iter().collect();
         let listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -141,8 +140,8 @@ impl OpenStack {
         Ok(instances)
     }
 
-    /// These servers, one by one; those that are gone are left out, and those of a cell that is down: one of them is not to
-    /// keep what is known of all others.
+    /// Gets these servers one by one. Those that are gone or in a cell that is down are omitted, so that they do not hide
+    /// the others.
     async fn few(
         &self,
         operation: ApiOperation,
@@ -160,7 +159,7 @@ impl OpenStack {
         Ok(instances)
     }
 
-    /// One server. That its cell is down is an error: without its tags it would pass for somebody else's.
+    /// Gets one server. A cell that is down is an error, because the tags are unknown.
     async fn server(&self, operation: ApiOperation, id: &InstanceId) -> Result<Server> {
         let shown = self.shown(operation, id).await?;
         shown.ok_or_else(|| {
@@ -169,7 +168,7 @@ impl OpenStack {
         })
     }
 
-    /// One server; none if there is one and its cell is down.
+    /// Gets one server; none if its cell is down.
     async fn shown(&self, operation: ApiOperation, id: &InstanceId) -> Result<Option<Server>> {
         let request = self.api.compute(operation, Method::GET, &["servers", id.as_str()]).on(id);
         let body: ServerBody = self.api.read(&request).await?;
@@ -178,8 +177,7 @@ impl OpenStack {
 
     /// The network whose address counts.
     ///
-    /// A failed lookup is no error: nothing else about servers depends on Neutron. Only a request for
-    /// addresses returns it.
+    /// A failed lookup is an error only for a request of addresses, because nothing else about servers depends on Neutron.
     async fn primary(&self) -> Primary {
         let told = self.address_network.as_ref().map(Nic::network);
         let first = match (told.as_ref(), &self.launch.nics[..]) {
@@ -189,7 +187,7 @@ impl OpenStack {
             {
                 return Primary::Named(network.clone());
             }
-            // The only network needs no name.
+            // A single network needs no name.
             (None, [] | [_]) => return Primary::Any,
             (Some(first), _) | (None, [first, ..]) => first,
         };
@@ -201,7 +199,7 @@ impl OpenStack {
         }
         let why = format!("no network name from Neutron within {LONGEST_LOOK:?}");
         let late = Error::new(ErrorKind::Unavailable, ApiOperation::Addresses).because(why);
-        // Noted before it is asked: whoever gives up on us does not ask again at once.
+        // Recorded before the request, so that a cancelled call does not repeat it immediately.
         *looked = Looked::Failed(Instant::now(), late);
         match timeout(LONGEST_LOOK, self.name_of_network(first)).await {
             Ok(Ok(name)) => {
@@ -214,7 +212,7 @@ impl OpenStack {
         Primary::Unknown
     }
 
-    /// The name of the network that an interface is on: Nova shows addresses by that, and not by id.
+    /// The name of the network of an interface. Nova lists addresses by name and not by id.
     async fn name_of_network(&self, nic: &Nic) -> Result<String> {
         let fact = async |collection, id: &str, path| {
             let url = join(&self.api.endpoints.network, &["v2.0", collection, id]);
@@ -233,14 +231,14 @@ impl OpenStack {
         fact("networks", &network, "/network/name").await
     }
 
-    /// The action that gives a server its image. Nova does not show which image was written to a volume, and so it is noted
-    /// in the metadata, of which the action takes all or nothing.
+    /// The action that rebuilds a server. Nova does not report the image of a boot volume, so it is recorded in the
+    /// metadata, which the action replaces as a whole.
     fn rebuilding(&self, before: Server, image: &ImageId) -> Result<Value> {
         let action = json!({"imageRef": image.as_str()});
         if before.image.is_some() {
             return Ok(json!({"rebuild": action}));
         }
-        // An old Nova accepts it, and leaves the volume as it is.
+        // An old Nova accepts it without changing the volume.
         if !self.api.versions.rebuild_volumes() {
             let why =
                 "it boots from a volume, and this Nova is too old (2.93) to write an image there";
@@ -261,7 +259,7 @@ impl Provider for OpenStack {
     }
 
     async fn list(&self, filter: &InstanceFilter) -> Result<Vec<Instance>> {
-        // The name is not asked for: Nova takes it for a regular expression.
+        // Not filtered by name, which Nova takes for a regular expression.
         let tags = LegacyTag::query(self.legacy_tag.as_ref(), &filter.tags);
         let servers = self.servers(ApiOperation::List, tags.as_deref()).await?;
         *self.listed.lock().unwrap_or_else(PoisonError::into_inner) = tags;
@@ -288,7 +286,7 @@ impl Provider for OpenStack {
     }
 
     async fn rebuild(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
-        // Whoever waits for it compares this with what Nova shows.
+        // Waits compare this with Nova's format.
         if uuid(image.as_str()).as_deref() != Some(image.as_str()) {
             let why = format!("'{image}' is not an image id: look up its id first");
             return Err(Error::new(ErrorKind::Invalid, ApiOperation::Rebuild).on(id).because(why));

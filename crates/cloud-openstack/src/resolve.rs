@@ -1,4 +1,4 @@
-//! Names made into ids, each looked up once, and refused when they mean more than one thing.
+//! Resolves names to ids, each once. Ambiguous names are errors.
 
 use crate::api::{Api, is_gone, join, with_query};
 use crate::wire::{GlanceImage, Named};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a name may be the name of.
+/// The kind of a named resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Flavor,
@@ -35,7 +35,7 @@ impl Kind {
         }
     }
 
-    /// True if Neutron knows it.
+    /// True if it belongs to Neutron.
     pub(crate) fn is_neutrons(self) -> bool {
         match self {
             Self::Network | Self::Port | Self::SecurityGroup => true,
@@ -44,24 +44,24 @@ impl Kind {
     }
 }
 
-/// Ids by name, as far as they were looked up; what was not found is looked up again.
+/// A cache of ids by name. Failed lookups are repeated.
 #[derive(Debug, Default)]
 pub(crate) struct Resolver {
     names: Mutex<BTreeMap<(Kind, String), Arc<Name>>>,
 }
 
-/// One name. Held while it is looked up, so that a thousand launches look once; those of other
-/// names do not wait for it.
+/// A cached name. It is locked during the lookup, so that a thousand launches look it up once, without blocking other
+/// names.
 #[derive(Debug, Default)]
 struct Name {
-    /// Lookups that have ended, well or not.
+    /// Number of lookups that have ended, successfully or not.
     lookups: AtomicU64,
-    /// The last one's number, and what came of it.
+    /// The number and result of the last one.
     last: tokio::sync::Mutex<Option<(u64, Result<String>)>>,
 }
 
 impl Resolver {
-    /// The id of what has this name or id.
+    /// Resolves a name or id.
     pub(crate) async fn id(
         &self,
         api: &Api,
@@ -69,7 +69,7 @@ impl Resolver {
         kind: Kind,
         wanted: &str,
     ) -> Result<String> {
-        // A flavor may have any text for an id.
+        // The id of a flavor may be any text.
         if kind != Kind::Flavor
             && let Some(id) = uuid(wanted)
         {
@@ -83,7 +83,7 @@ impl Resolver {
         name.get(look).await
     }
 
-    /// Looks the name up anew next time: what it meant is perhaps no longer there.
+    /// Removes a name from the cache, because its resource may be gone.
     pub(crate) fn forget(&self, kind: Kind, wanted: &str) {
         self.lock().remove(&(kind, wanted.to_owned()));
     }
@@ -102,7 +102,7 @@ impl Name {
         let mut last = self.last.lock().await;
         match &*last {
             Some((_, Ok(id))) => return Ok(id.clone()),
-            // What failed while we waited was looked up for us too.
+            // A lookup that failed while this call waited counts for it, too.
             Some((lookup, Err(error))) if *lookup > seen => return Err(error.clone()),
             Some((_, Err(_))) | None => {}
         }
@@ -180,8 +180,8 @@ async fn neutron(
     api.read(&request).await.map(only_list)
 }
 
-/// Those of the project, if there are any, as Nova has it with names of groups: who may see other projects sees a `default` in
-/// each. Networks of others are meant to be used.
+/// Prefers resources of the project, like Nova for security groups: an administrator sees a `default` group in each
+/// project. Networks of other projects are shared on purpose.
 fn own_first(groups: Vec<Named>, project: Option<&str>) -> Vec<Named> {
     let is_own = |group: &Named| project.is_some() && group.project_id.as_deref() == project;
     if groups.iter().any(is_own) { groups.into_iter().filter(is_own).collect() } else { groups }
@@ -196,7 +196,7 @@ async fn key_pair(api: &Api, operation: ApiOperation, name: &str) -> Result<Vec<
     }
 }
 
-/// What stands under the one key of a body.
+/// The value of the single key of a body.
 fn only_list(body: BTreeMap<String, Value>) -> Vec<Named> {
     let lists = body.into_values().filter_map(|value| match value {
         Value::Array(items) => Some(items),
@@ -205,7 +205,7 @@ fn only_list(body: BTreeMap<String, Value>) -> Vec<Named> {
     lists.flatten().filter_map(|item| serde_json::from_value(item).ok()).collect()
 }
 
-/// The one that is meant, by id or by name, if it is one.
+/// The single match, by id or by name.
 fn pick(operation: ApiOperation, kind: Kind, wanted: &str, candidates: &[Named]) -> Result<String> {
     let fits = |one: &&Named| one.id == wanted || one.name == wanted;
     let fitting: Vec<&Named> = candidates.iter().filter(fits).collect();
@@ -225,8 +225,7 @@ fn pick(operation: ApiOperation, kind: Kind, wanted: &str, candidates: &[Named])
     Err(Error::new(ErrorKind::Invalid, operation).because(message))
 }
 
-/// The id that a text is, in the form in which OpenStack shows it: small letters, with hyphens.
-/// None for a text that has not the form of the ids of all but flavors.
+/// Normalizes an id to OpenStack's format: lower case, with hyphens. None for a text that is not a UUID.
 pub(crate) fn uuid(text: &str) -> Option<String> {
     let hyphens = [8, 13, 18, 23];
     let digits: String = match text.len() {

@@ -1,4 +1,4 @@
-//! A Nova server as an [`Instance`].
+//! Converts a Nova server to an [`Instance`].
 
 use crate::resolve::uuid;
 use crate::wire::{Address, Server, moment};
@@ -8,18 +8,18 @@ use cloud_core::{
 };
 use std::net::IpAddr;
 
-/// Which of a server's networks has the address that counts. The only one, if it has but one.
+/// The network whose address counts. A single network always does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Primary {
-    /// Nobody says which.
+    /// Not configured.
     Any,
-    /// The one of this name.
+    /// The network with this name.
     Named(String),
-    /// One whose name could not be found out.
+    /// A network whose name is unknown.
     Unknown,
 }
 
-/// Turns Nova's server into an instance; its address is the first on the primary network.
+/// Converts a server. Its address is the first on the primary network.
 pub(crate) fn instance(server: Server, primary: &Primary) -> Instance {
     let state = state(&server.status, server.task_state.as_deref());
     let address = address(&server, primary);
@@ -28,7 +28,7 @@ pub(crate) fn instance(server: Server, primary: &Primary) -> Instance {
     let tags = tags::from_parts(seen, &server.tags.unwrap_or_default());
     let fault = match (&state, &server.fault) {
         (InstanceState::Failed, Some(shown)) => Some(fault::fault(shown)),
-        // Nova has forgotten why, or does not tell us.
+        // Nova has forgotten the reason, or does not report it.
         (InstanceState::Failed, None) => {
             Some(Fault { kind: ErrorKind::Unavailable, message: "no fault is shown".to_owned() })
         }
@@ -49,7 +49,7 @@ pub(crate) fn instance(server: Server, primary: &Primary) -> Instance {
     instance.tags = tags;
     instance.shape = server.flavor.original_name.map(ShapeName::new);
     instance.zone = server.zone.filter(|zone| !zone.is_empty()).map(Zone::new);
-    // What boots from a volume has none of Nova's own.
+    // Nova reports no image for a server that boots from a volume.
     let noted = || metadata.get(tags::BOOT_IMAGE).and_then(|image| uuid(image));
     instance.image = server.image.map(|image| image.id).or_else(noted).map(ImageId::new);
     instance.address = address;
@@ -58,14 +58,12 @@ pub(crate) fn instance(server: Server, primary: &Primary) -> Instance {
     instance
 }
 
-/// Nova's two words in ours.
+/// Converts Nova's status and task.
 ///
-/// A rebuild is over when the status is ACTIVE and there is no task any more: status and image
-/// change before that.
+/// A rebuild has ended when the status is ACTIVE and there is no task. Status and image change earlier.
 fn state(status: &str, task: Option<&str>) -> InstanceState {
     match (status, task) {
-        // What an operator could still restore is gone to us: listings do not show it, and no wait
-        // would see its end, which comes when the cloud finds time.
+        // A soft-deleted server counts as terminated: listings do not show it, and its actual deletion may take days.
         ("DELETED" | "SOFT_DELETED", _) => InstanceState::Terminated,
         (_, Some("deleting" | "soft-deleting")) => InstanceState::Terminating,
         ("ERROR", _) => InstanceState::Failed,
@@ -86,13 +84,13 @@ fn address(server: &Server, primary: &Primary) -> Option<IpAddr> {
     let any = || all.values().find_map(|addresses| first_fixed(addresses));
     match primary {
         Primary::Named(network) if all.contains_key(network) => first_fixed(all.get(network)?),
-        // It has others, but not the one that counts.
+        // It has other networks, but not the primary one.
         Primary::Named(_) | Primary::Unknown if all.len() > 1 => None,
         Primary::Named(_) | Primary::Unknown | Primary::Any => any(),
     }
 }
 
-/// The first fixed address, IPv4 before IPv6; a floating one is for the world outside.
+/// The first fixed address, IPv4 before IPv6. Floating addresses are for external access.
 fn first_fixed(addresses: &[Address]) -> Option<IpAddr> {
     let fixed = addresses.iter().filter(|address| address.kind.as_deref() != Some("floating"));
     let parsed: Vec<IpAddr> = fixed.filter_map(|address| address.addr.parse().ok()).collect();

@@ -1,38 +1,38 @@
-//! Our tags as Nova keeps them: metadata, which tells all, and tags, by which it can filter.
+//! Converts tags to Nova's metadata, which has all of them, and Nova's tags, which it can filter by.
 //!
-//! A tag `cluster` of `blue` becomes the metadata `cluster: blue` and the Nova tag `cluster=blue`;
-//! one without a value, such as `compute`, becomes the Nova tag `compute`. Nova's tags are short and
-//! take neither comma nor slash; what does not fit is metadata alone. The `metadata` filter of a
-//! listing is ignored without a word, so listings go by Nova's tags and are checked by both.
+//! A tag `cluster` of `blue` becomes the metadata `cluster: blue` and the Nova tag `cluster=blue`; one without a value,
+//! such as `compute`, becomes the Nova tag `compute`. Nova's tags are short and allow neither comma nor slash; other tags
+//! are only metadata. Nova silently ignores the `metadata` filter of a listing, so listings filter by Nova's tags, and the
+//! response is filtered by both.
 
 use cloud_core::{ApiOperation, Error, ErrorKind, Result, Tags};
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The image of a server that boots from a volume, in its metadata: Nova itself shows none.
+/// The metadata key with the image of a server that boots from a volume, which Nova does not report.
 pub(crate) const BOOT_IMAGE: &str = "boot_image";
 
-/// Longest Nova tag, in characters.
+/// Maximum length of a Nova tag, in characters.
 const LONGEST_TAG: usize = 60;
-/// Most Nova tags of a server.
+/// Maximum number of Nova tags of a server.
 const MOST_TAGS: usize = 50;
-/// Longest key and longest value in metadata.
+/// Maximum length of keys and values in metadata.
 const LONGEST_ENTRY: usize = 255;
 
-/// The Nova tag for a tag of ours, if it can be one.
+/// The Nova tag for a tag, if it is valid.
 fn nova_tag(key: &str, value: &str) -> Option<String> {
     let tag = if value.is_empty() { key.to_owned() } else { format!("{key}={value}") };
     let ambiguous = key.contains('=');
     (is_nova_tag(&tag) && !ambiguous).then_some(tag)
 }
 
-/// True for a text that Nova takes for a tag.
+/// True for a valid Nova tag.
 fn is_nova_tag(tag: &str) -> bool {
     (1..=LONGEST_TAG).contains(&tag.chars().count()) && !tag.contains([',', '/'])
 }
 
-/// The Nova tags to create a server with; an error if Nova would not take them. None is left out
-/// for want of room: a server without its tags is one that no listing shows.
+/// The Nova tags for creating a server; an error if Nova would reject them. None is omitted, because listings would not
+/// find the server.
 pub(crate) fn nova_tags(tags: &Tags, extra: &[String]) -> Result<Vec<String>> {
     let refuse =
         |message| Err(Error::new(ErrorKind::Invalid, ApiOperation::Launch).because(message));
@@ -49,7 +49,7 @@ pub(crate) fn nova_tags(tags: &Tags, extra: &[String]) -> Result<Vec<String>> {
     Ok(all.into_iter().collect())
 }
 
-/// The metadata to create a server with; an error if Nova would not take it.
+/// The metadata for creating a server; an error if Nova would reject it.
 pub(crate) fn metadata(tags: &Tags) -> Result<Map<String, Value>> {
     let mut map = Map::new();
     for (key, value) in tags.iter() {
@@ -66,14 +66,14 @@ pub(crate) fn metadata(tags: &Tags) -> Result<Map<String, Value>> {
     Ok(map)
 }
 
-/// What a listing asks for: all servers that have all of these; none if nothing fits.
+/// The Nova tags that a listing filters by; none if none is valid.
 pub(crate) fn query(tags: &Tags) -> Option<String> {
     let fitting: Vec<String> =
         tags.iter().filter_map(|(key, value)| nova_tag(key, value)).collect();
     (!fitting.is_empty()).then(|| fitting.join(","))
 }
 
-/// Tags of ours from what Nova or Glance shows; where both say something, the first counts.
+/// The tags from metadata and Nova's or Glance's tags. The first value counts.
 pub(crate) fn from_parts<'a>(
     properties: impl Iterator<Item = (&'a str, &'a str)>,
     tags: &'a [String],

@@ -1,4 +1,4 @@
-//! Nova's microversions: the one we ask for, and what an older cloud costs.
+//! Nova's microversions: the requested one, and the limitations of older clouds.
 
 use cloud_core::http::HeaderValue;
 use std::fmt;
@@ -8,14 +8,14 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Microversion(u32, u32);
 
-/// What all requests ask for.
+/// The microversion of all requests.
 pub(crate) const PINNED: Microversion = Microversion(2, 90);
-/// The oldest that sets tags in the call that creates a server.
+/// The oldest one with tags in the call that creates a server.
 pub(crate) const LEAST: Microversion = Microversion(2, 52);
-/// The oldest that writes a new image over a boot volume.
+/// The oldest one that can rebuild a boot volume.
 pub(crate) const VOLUME_REBUILD: Microversion = Microversion(2, 93);
 
-/// What is lost below which microversion.
+/// The limitations below each microversion.
 const LOSSES: &[(Microversion, &str)] = &[
     (Microversion(2, 61), "shapes show no GPUs"),
     (Microversion(2, 67), "a boot volume cannot have a type"),
@@ -23,7 +23,7 @@ const LOSSES: &[(Microversion, &str)] = &[
 ];
 
 impl Microversion {
-    /// Older than all.
+    /// Older than all microversions.
     pub(crate) const NONE: Self = Self(2, 0);
 
     pub(crate) fn header(self) -> HeaderValue {
@@ -48,7 +48,7 @@ impl FromStr for Microversion {
     }
 }
 
-/// The microversions to ask for on one cloud.
+/// The microversions for a cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Versions {
     pub(crate) pinned: Microversion,
@@ -56,19 +56,19 @@ pub(crate) struct Versions {
 }
 
 impl Versions {
-    /// What to ask for on a cloud that offers this at most; none if it is too old.
+    /// The microversions for a cloud with this maximum; none if it is too old.
     pub(crate) fn on(newest: Microversion) -> Option<Self> {
         let versions =
             Self { pinned: newest.min(PINNED), rebuild: newest.min(VOLUME_REBUILD).max(LEAST) };
         (newest >= LEAST).then_some(versions)
     }
 
-    /// True if what boots from a volume can be rebuilt.
+    /// True if servers that boot from a volume can be rebuilt.
     pub(crate) fn rebuild_volumes(self) -> bool {
         self.rebuild >= VOLUME_REBUILD
     }
 
-    /// What an operator should know about a cloud this old.
+    /// Warnings about the limitations of an old cloud.
     pub(crate) fn warning(self) -> Option<String> {
         let lost = LOSSES.iter().filter(|(needed, _)| self.rebuild < *needed);
         let lost: Vec<&str> = lost.map(|(_, what)| *what).collect();

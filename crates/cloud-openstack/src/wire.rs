@@ -1,4 +1,4 @@
-//! What OpenStack sends, as far as we read it.
+//! The used parts of OpenStack's responses.
 
 #[cfg(test)]
 mod tests;
@@ -45,12 +45,12 @@ impl Endpoint {
     }
 }
 
-/// A moment as OpenStack writes it: `2026-11-16T00:19:33Z`, with or without a fraction.
+/// Parses a time such as `2026-11-16T00:19:33Z`, with or without a fraction.
 pub(crate) fn moment(text: &str) -> Option<SystemTime> {
     text.parse::<jiff::Timestamp>().ok().map(SystemTime::from)
 }
 
-/// The object with one more field.
+/// Adds a field to an object.
 pub(crate) fn with(mut object: Value, key: &str, field: Value) -> Value {
     if let Value::Object(map) = &mut object {
         map.insert(key.to_owned(), field);
@@ -58,13 +58,13 @@ pub(crate) fn with(mut object: Value, key: &str, field: Value) -> Value {
     object
 }
 
-/// Something that has an id, and here nothing else.
+/// A resource of which only the id is used.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Reference {
     pub(crate) id: String,
 }
 
-/// Nova's answer about itself: about one version, or, above those, about all.
+/// Nova's response about one or all versions.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum AboutNova {
@@ -116,7 +116,7 @@ pub(crate) fn has_next(links: &[Link]) -> bool {
     links.iter().any(|link| link.rel == "next")
 }
 
-/// A server. All but the id may be left out: one whose cell is down is shown with little else.
+/// A server. Everything but the id may be missing if its cell is down.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Server {
     pub(crate) id: String,
@@ -142,21 +142,21 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// True if its cell does not answer. From microversion 2.69 on Nova shows it then without a name
-    /// and without all that says whose it is: <https://docs.openstack.org/api-guide/compute/down_cells.html>.
+    /// True if its cell does not answer. Since microversion 2.69, Nova then lists it without name and tags:
+    /// <https://docs.openstack.org/api-guide/compute/down_cells.html>.
     pub(crate) fn is_hidden(&self) -> bool {
         self.name.is_none() && self.metadata.is_none() && self.tags.is_none()
     }
 }
 
-/// A server that boots from a volume has an empty text for an image.
+/// A server that boots from a volume has an empty string as image.
 fn image<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Reference>, D::Error> {
     let value = Value::deserialize(deserializer)?;
     let id = value.get("id").and_then(Value::as_str);
     Ok(id.map(|id| Reference { id: id.to_owned() }))
 }
 
-/// Before 2.47 it is but an id.
+/// Before 2.47, it is only an id.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct ServerFlavor {
     pub(crate) original_name: Option<String>,
@@ -185,7 +185,7 @@ pub(crate) struct ImagesBody {
     pub(crate) next: Option<String>,
 }
 
-/// An image. What an operator has set as properties stands beside Glance's own fields.
+/// An image. Its properties are next to Glance's own fields.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct GlanceImage {
     pub(crate) id: String,
@@ -220,7 +220,7 @@ pub(crate) struct NovaFlavor {
     pub(crate) vcpus: u32,
     #[serde(default)]
     pub(crate) ram: u64,
-    /// GiB of a second local disk.
+    /// Size of the ephemeral disk in GiB.
     #[serde(default, rename = "OS-FLV-EXT-DATA:ephemeral")]
     pub(crate) ephemeral: u64,
     #[serde(default)]
@@ -248,11 +248,11 @@ pub(crate) struct QuotaDetail {
     pub(crate) used: i64,
 }
 
-/// Something of Neutron's or Nova's that is looked up by name.
+/// A resource of Neutron or Nova that is looked up by name.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Named {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// Whose it is, as far as Neutron was asked.
+    /// Its project, if requested from Neutron.
     pub(crate) project_id: Option<String>,
 }

@@ -1,15 +1,15 @@
-//! Why the log could not be read.
+//! Errors of reading the log.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why the log could not be read.
+/// An error of reading the log.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}", path.display())]
 pub struct Error {
     /// The file or directory.
     pub path: PathBuf,
-    /// What the system said.
+    /// The cause.
     #[source]
     pub source: io::Error,
 }

@@ -1,4 +1,4 @@
-//! The log of events: one JSON object a line, appended with one write.
+//! The log of events: one JSON object per line, each appended with one write.
 
 use crate::life::Place;
 use hostlist::NodeName;
@@ -10,43 +10,43 @@ use std::time::SystemTime;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
-    /// A run has begun.
+    /// A run began.
     Begun,
     /// An instance was launched.
     Launched,
-    /// An instance that was there already is used.
+    /// An existing instance was adopted.
     Adopted,
-    /// An instance that is on its way out is waited for.
+    /// The node waits for a terminating instance.
     Waiting,
-    /// A launch was refused, or its instance failed.
+    /// A launch or its instance failed.
     LaunchFailed,
-    /// Slurm knows the node's address.
+    /// Slurm got the node's address.
     Up,
-    /// The node's slurmd has registered with slurmctld.
+    /// The node's slurmd registered with slurmctld.
     Registered,
-    /// Jobs run on the node.
+    /// Jobs started on the node.
     Busy,
-    /// No job runs on the node any more.
+    /// The last job on the node ended.
     Idle,
-    /// An instance was told to go.
+    /// An instance was terminated.
     Terminated,
     /// The node was returned to Slurm.
     ReturnedToSlurm,
     /// The node was returned to service.
     Returned,
-    /// A new image was written, or the instance rebooted.
+    /// The instance was rebuilt or rebooted.
     Rebuilt,
-    /// A pool cools down.
+    /// A pool started to cool down.
     Cooling,
-    /// A run has ended.
+    /// A run ended.
     Ended,
-    /// Something that this version does not know.
+    /// An event of a newer version.
     #[serde(other)]
     Unknown,
 }
 
 impl EventKind {
-    /// The word in the log.
+    /// The name in the log.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -81,38 +81,38 @@ impl EventKind {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub at: u64,
-    /// Which run.
+    /// The id of the run.
     #[serde(default)]
     pub run: String,
     /// What happened.
     pub event: EventKind,
-    /// To which node.
+    /// The node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// With which instance.
+    /// The instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instance: Option<String>,
-    /// Why, or how it went.
+    /// The reason or other details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// Why, as one of the codes that do not change, such as `capacity` or `quota`.
+    /// The cause, as a stable code such as `capacity` or `quota`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// The shape of the machine, with its size if the shape leaves that open.
+    /// The shape of the machine, with the size of a flexible shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
     /// The zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// True if the machine may be taken away at any time.
+    /// True if the machine is preemptible.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub preemptible: bool,
-    /// For which jobs of Slurm.
+    /// The Slurm jobs that the machine is for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<u32>,
-    /// Since when, if it is noticed later: an instance runs before Slurm knows its address.
+    /// The actual time, if the event is noticed later: an instance runs before Slurm gets its address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
 }
@@ -125,7 +125,7 @@ pub fn millis(at: SystemTime) -> u64 {
 }
 
 impl Event {
-    /// Something that happened in a run.
+    /// Creates an event of a run.
     #[must_use]
     pub fn new(at: SystemTime, run: &str, event: EventKind) -> Self {
         Self {
@@ -144,35 +144,35 @@ impl Event {
         }
     }
 
-    /// To which node.
+    /// Sets the node.
     #[must_use]
     pub fn of(mut self, node: &NodeName) -> Self {
         self.node = Some(node.as_str().to_owned());
         self
     }
 
-    /// With which instance.
+    /// Sets the instance.
     #[must_use]
     pub fn with(mut self, instance: impl Into<String>) -> Self {
         self.instance = Some(instance.into());
         self
     }
 
-    /// Why, or how it went.
+    /// Sets the reason or other details.
     #[must_use]
     pub fn because(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
-    /// Why, as a code that does not change.
+    /// Sets the cause, as a stable code.
     #[must_use]
     pub fn caused_by(mut self, cause: &str) -> Self {
         self.cause = Some(cause.to_owned());
         self
     }
 
-    /// Where.
+    /// Sets the shape and zone.
     #[must_use]
     pub fn in_place(mut self, place: Place) -> Self {
         let Place { shape, zone, preemptible } = place;
@@ -180,28 +180,28 @@ impl Event {
         self
     }
 
-    /// Where it happened, as far as the line says.
+    /// The shape and zone, as far as they are in the line.
     #[must_use]
     pub fn place(&self) -> Place {
         let (shape, zone) = (self.shape.clone(), self.zone.clone());
         Place { shape, zone, preemptible: self.preemptible }
     }
 
-    /// For which jobs.
+    /// Sets the jobs.
     #[must_use]
     pub fn for_jobs(mut self, jobs: impl IntoIterator<Item = u32>) -> Self {
         self.jobs = jobs.into_iter().collect();
         self
     }
 
-    /// Since when, if it is noticed later.
+    /// Sets the actual time of an event that is noticed later.
     #[must_use]
     pub fn since(mut self, since: SystemTime) -> Self {
         self.since = Some(millis(since));
         self
     }
 
-    /// The line, with its end.
+    /// Formats the line, including the newline.
     #[must_use]
     pub fn to_line(&self) -> String {
         let mut line = serde_json::to_string(self).unwrap_or_default();

@@ -1,25 +1,25 @@
-//! The life of one machine for one node, from the request to its end.
+//! Lives of machines, from the request to the end.
 
 use crate::phase::{Phase, Span};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What shares one supply of machines.
+/// A pool: machines that share one supply in the cloud.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Place {
-    /// The shape, with its size if the shape leaves that open.
+    /// The shape, with the size of a flexible shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
     /// The zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// True if the machine may be taken away at any time.
+    /// True for preemptible machines.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub preemptible: bool,
 }
 
 impl Place {
-    /// True if nothing is known of it.
+    /// True if neither shape nor zone is known.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
         self.shape.is_none() && self.zone.is_none()
@@ -37,27 +37,27 @@ impl fmt::Display for Place {
     }
 }
 
-/// A launch that was refused, or a machine that failed.
+/// A refused launch or a failed machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub at: u64,
     /// The code of the cause; none in lines of older versions.
     pub cause: Option<String>,
-    /// The reason in words.
+    /// The reason.
     pub reason: String,
-    /// Where.
+    /// The pool.
     pub place: Place,
 }
 
-/// A time in which jobs run on the node.
+/// A period in which jobs run on the node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
-    /// Its begin, in milliseconds since 1970.
+    /// The start, in milliseconds since 1970.
     pub from: u64,
-    /// Its end, unless it goes on.
+    /// The end; none while it continues.
     pub to: Option<u64>,
-    /// The jobs, where they are known.
+    /// The jobs, if known.
     pub jobs: Vec<u32>,
 }
 
@@ -70,60 +70,60 @@ pub enum Ending {
     Terminated,
     /// The node did not come up.
     Failed,
-    /// Another machine took its place, and its end is not in the log.
+    /// It was replaced by another machine, and its end is not in the log.
     Unseen,
 }
 
-/// When and how a life ended.
+/// The end of a life.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// When, in milliseconds since 1970.
+    /// The time, in milliseconds since 1970.
     pub at: u64,
-    /// How.
+    /// The kind of end.
     pub how: Ending,
-    /// The reason in words, of a failure.
+    /// The reason of a failure.
     pub reason: Option<String>,
-    /// The code of the cause, of a failure.
+    /// The code of the cause of a failure.
     pub cause: Option<String>,
 }
 
-/// The life of one machine for one node, or of a node that got none. Times are in milliseconds since 1970; one that
-/// is not in the log is none.
+/// The life of one machine for one node, or of a node that got none. Times are in milliseconds since 1970, and none if they
+/// are not in the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Life {
     /// The node; none for a machine of this cluster that belongs to no node.
     pub node: Option<String>,
-    /// The machine; none if there was none, or none yet.
+    /// The machine; none if the node has or had none.
     pub instance: Option<String>,
-    /// Where the machine is.
+    /// The pool of the machine.
     pub place: Place,
     /// The jobs for which it was launched.
     pub jobs: Vec<u32>,
-    /// The node was asked for.
+    /// Time of the request for the node.
     pub asked: Option<u64>,
-    /// The cloud accepted the launch, or an existing machine was adopted.
+    /// Time at which the cloud accepted the launch, or an existing machine was adopted.
     pub launched: Option<u64>,
-    /// The machine was first seen running.
+    /// Time at which the machine was first seen running.
     pub running: Option<u64>,
-    /// Slurm got its address.
+    /// Time at which Slurm got its address.
     pub up: Option<u64>,
-    /// Its slurmd registered.
+    /// Time at which its slurmd registered.
     pub registered: Option<u64>,
-    /// When jobs ran on it, as far as the log says.
+    /// Periods in which jobs ran on it, as far as they are in the log.
     pub work: Vec<Work>,
-    /// It was rebuilt or rebooted at these times.
+    /// Times of rebuilds and reboots.
     pub rebuilt: Vec<u64>,
-    /// What was refused on the way.
+    /// Launches that were refused on the way.
     pub refusals: Vec<Refusal>,
     /// Why it was returned to Slurm, if it was.
     pub returned: Option<Refusal>,
-    /// Its end, unless it goes on.
+    /// The end; none while it continues.
     pub end: Option<End>,
 }
 
 impl Life {
-    /// The first moment in the log.
+    /// The earliest time of this life in the log.
     #[must_use]
     pub fn begin(&self) -> u64 {
         let known = [self.asked, self.launched, self.running, self.up, self.registered];
@@ -138,8 +138,7 @@ impl Life {
         self.end.as_ref().is_some_and(|end| end.how == Ending::Failed)
     }
 
-    /// From when to when there was a machine, in milliseconds since 1970; none if there was none. A machine without an
-    /// end goes on until `now`.
+    /// The period in which there was a machine, in milliseconds since 1970. A machine without an end lasts until `now`.
     #[must_use]
     pub fn machine(&self, now: u64) -> Option<(u64, u64)> {
         self.instance.as_ref()?;
@@ -148,8 +147,8 @@ impl Life {
         Some((from, to.max(from)))
     }
 
-    /// What the node did, without gaps and in order, until its end or until `now`. A clock that was set back shortens a
-    /// phase to nothing, and never below.
+    /// The phases of the node, in order and without gaps, until its end or `now`. A clock that was set back makes a phase
+    /// empty, never negative.
     #[must_use]
     pub fn phases(&self, now: u64) -> Vec<Span> {
         let end = self.end.as_ref().map_or(now, |end| end.at);

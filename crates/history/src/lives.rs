@@ -1,46 +1,46 @@
-//! From events to the lives of nodes.
+//! Folds events into lives of nodes.
 
 use crate::event::{Event, EventKind};
 use crate::life::{End, Ending, Life, Place, Refusal, Work};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The longest that a run may take, in milliseconds.
+/// Maximum duration of a run, in milliseconds.
 const LONGEST_RUN: u64 = 86_400_000;
 
-/// A pool that cools down.
+/// A cool-down of a pool.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cooling {
-    /// Since when, in milliseconds since 1970.
+    /// The start, in milliseconds since 1970.
     pub at: u64,
     /// The pool.
     pub place: Place,
     /// The code of the cause; none in lines of older versions.
     pub cause: Option<String>,
-    /// The reason in words.
+    /// The reason.
     pub reason: String,
 }
 
-/// The lives of all nodes, and what concerns no single one: a fold over events in the order of the log.
+/// The lives of all nodes and the cool-downs of pools: a fold over events in the order of the log.
 ///
-/// A life that has not ended is open. It is in [`lives`](Self::lives) like the others.
+/// A life that has not ended is open. [`lives`](Self::lives) has open lives, too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lives {
-    /// The lives, in the order in which they began.
+    /// The lives, ordered by their start.
     pub lives: Vec<Life>,
     /// Pools that cooled down.
     pub coolings: Vec<Cooling>,
-    /// When runs began that have not ended: nodes are asked for when their run begins.
+    /// Start of each run that has not ended, which is when its nodes were requested.
     runs: BTreeMap<String, u64>,
-    /// Which of the lives is the open one of a node.
+    /// Index of the open life of each node.
     open: BTreeMap<String, usize>,
-    /// Which of the lives is that of an instance whose end is not known.
+    /// Index of the life of each instance that has not ended.
     instances: BTreeMap<String, usize>,
 }
 
 impl Lives {
-    /// The lives that follow from events.
+    /// Folds events into lives.
     #[must_use]
     pub fn of<'e>(events: impl IntoIterator<Item = &'e Event>) -> Self {
         let mut lives = Self::default();
@@ -50,7 +50,7 @@ impl Lives {
         lives
     }
 
-    /// Adds an event, which is later in the log than those before.
+    /// Adds the next event of the log.
     pub fn add(&mut self, event: &Event) {
         match event.event {
             EventKind::Begun => {
@@ -96,12 +96,12 @@ impl Lives {
         self.open.values().filter_map(|index| self.lives.get(*index))
     }
 
-    /// Removes and returns the lives that have ended, so that what is left stays small.
+    /// Removes and returns the lives that have ended, which bounds the memory.
     pub fn take_ended(&mut self) -> Vec<Life> {
         let (ended, going_on) =
             std::mem::take(&mut self.lives).into_iter().partition(|life: &Life| life.end.is_some());
         self.lives = going_on;
-        // A run that was killed never ends.
+        // A killed run has no end in the log.
         let newest = self.runs.values().max().copied().unwrap_or_default();
         self.runs.retain(|_, begun| newest.saturating_sub(*begun) < LONGEST_RUN);
         self.open.clear();
@@ -113,7 +113,7 @@ impl Lives {
         ended
     }
 
-    /// A launch was accepted, or a machine adopted.
+    /// Handles an accepted launch or an adopted machine.
     fn launched(&mut self, event: &Event) {
         let (Some(node), Some(instance)) = (&event.node, instance(event)) else {
             return;
@@ -134,7 +134,7 @@ impl Lives {
         self.instances.insert(instance, index);
     }
 
-    /// Ends the life of a machine whose end is not in the log: the node has another one.
+    /// Ends the life of a machine whose end is not in the log, because the node has another one.
     fn end_unseen(&mut self, node: &str, at: u64) {
         let open = self.open.remove(node);
         if let Some(life) = open.and_then(|index| self.lives.get_mut(index)) {
@@ -146,7 +146,7 @@ impl Lives {
         let by_instance = instance(event).and_then(|id| self.instances.remove(&id));
         let index = by_instance.or_else(|| {
             let open = event.node.as_ref().and_then(|node| self.open.get(node))?;
-            // The open life of the node is that of another machine, which goes on.
+            // The open life of the node is that of another machine, which continues.
             let life = self.lives.get(*open)?;
             (life.instance.is_none() || event.instance.is_none()).then_some(*open)
         });
@@ -159,7 +159,7 @@ impl Lives {
             self.lives.len() - 1
         });
         let Some(life) = self.lives.get_mut(index) else { return };
-        // A machine that is told to go twice goes when it is first told.
+        // Of two terminations, the first one counts.
         let known = life.end.take().filter(|known| known.how != Ending::Unseen);
         let end = known.unwrap_or_else(|| ending(life, event.at));
         close_work(life, end.at);
@@ -171,7 +171,7 @@ impl Lives {
         }
     }
 
-    /// A node without a machine ends here; one with a machine ends when that is terminated.
+    /// Ends the life of a node without a machine. One with a machine ends when that is terminated.
     fn returned(&mut self, event: &Event) {
         let Some(node) = &event.node else { return };
         let index = self.open_or_begin(node, event);
@@ -199,7 +199,7 @@ impl Lives {
         }
     }
 
-    /// The open life of the node; a new one if it has none.
+    /// The open life of the node, or a new one.
     fn open_or_begin(&mut self, node: &str, event: &Event) -> usize {
         if let Some(index) = self.open.get(node) {
             return *index;
@@ -220,7 +220,7 @@ impl Lives {
     }
 }
 
-/// Lines of older versions have the instance of an adopted machine in the detail.
+/// The instance of an event. Older versions wrote that of an adopted machine into the detail.
 fn instance(event: &Event) -> Option<String> {
     let detail = || event.detail.clone().filter(|_| event.event == EventKind::Adopted);
     event.instance.clone().or_else(detail)
@@ -235,7 +235,7 @@ fn refusal(event: &Event) -> Refusal {
     }
 }
 
-/// How a life ends now: a node that never came up has failed.
+/// The kind of end: a node that never came up has failed.
 fn ending(life: &Life, at: u64) -> End {
     let why = life.returned.as_ref().or(life.refusals.last());
     match why.filter(|_| life.up.is_none()) {
@@ -259,7 +259,7 @@ fn begin_work(life: &mut Life, event: &Event) {
     life.work.push(Work { from, to: None, jobs: event.jobs.clone() });
 }
 
-/// Work ends; work whose begin nobody noticed began when the node registered.
+/// Ends a period of work. If its start is not in the log, it started when the node registered.
 fn end_work(life: &mut Life, event: &Event) {
     let to = event.since.unwrap_or(event.at);
     match (life.work.last_mut(), life.registered) {

@@ -1,10 +1,10 @@
-//! The text that Prometheus reads.
+//! Metrics in Prometheus' text format.
 
 use crate::tally::{BOUNDS, Histogram, Series, Tally};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What each metric is. A metric that is not here is not written.
+/// Name, type and help of each metric. Others are not written.
 const METRICS: [(&str, &str, &str); 16] = [
     (
         "slurm_elastic_machines",
@@ -18,7 +18,7 @@ const METRICS: [(&str, &str, &str); 16] = [
         "counter",
         "Nodes that were returned to Slurm, by cause.",
     ),
-    ("slurm_elastic_terminations_total", "counter", "Machines that were told to go."),
+    ("slurm_elastic_terminations_total", "counter", "Machines that were terminated."),
     ("slurm_elastic_adoptions_total", "counter", "Machines that were there already and were used."),
     ("slurm_elastic_rebuilds_total", "counter", "Machines that got an image or were rebooted."),
     ("slurm_elastic_cooldowns_total", "counter", "Cool-downs of pools, by cause."),
@@ -42,7 +42,7 @@ const METRICS: [(&str, &str, &str); 16] = [
 
 const PHASES: &str = "slurm_elastic_phase_seconds";
 
-/// The text: what has happened so far, and what is so now.
+/// Formats counters and gauges.
 #[must_use]
 pub fn metrics(tally: &Tally, now: &BTreeMap<Series, f64>) -> String {
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Reads what was added to the log since the last time.
+//! Reads new events of the log incrementally.
 
 use crate::error::Error;
 use crate::event::Event;
@@ -9,19 +9,19 @@ use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// The most that is read at a time; what is beyond it comes the next time.
+/// Maximum number of bytes to read at a time. The next call continues.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// How far the log has been read.
+/// A position in the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Position {
-    /// The inode of the file, which keeps it when the log is rotated.
+    /// The inode of the file, which stays the same when the log is rotated.
     pub file: u64,
-    /// The bytes that have been read.
+    /// The number of bytes read.
     pub offset: u64,
 }
 
-/// The events after a position, and the position behind them. A line that is not complete yet is left for the next time.
+/// Returns the events after a position, and the position after them. An incomplete line is left for the next call.
 pub fn read_after(directory: &Path, position: Position) -> Result<(Vec<Event>, Position), Error> {
     let path = directory.join(FILE);
     let failed = |source| Error { path: path.clone(), source };
@@ -52,7 +52,7 @@ fn open(path: &Path) -> io::Result<Option<(File, u64)>> {
     }
 }
 
-/// Adds the events after an offset, and returns the offset behind them. A file that was cut is read from its begin.
+/// Adds the events after an offset, and returns the offset after them. A truncated file is read from the start.
 fn add_from(mut file: File, offset: u64, events: &mut Vec<Event>) -> io::Result<u64> {
     let offset = if file.metadata()?.len() < offset { 0 } else { offset };
     file.seek(SeekFrom::Start(offset))?;
@@ -60,7 +60,7 @@ fn add_from(mut file: File, offset: u64, events: &mut Vec<Event>) -> io::Result<
     file.take(MOST_BYTES).read_to_end(&mut text)?;
     let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
     let lines = text.get(..end).unwrap_or_default().split(|byte| *byte == b'\n');
-    // What is no event is reported by those who read the whole log.
+    // Readers of the whole log report invalid lines.
     events.extend(lines.filter_map(|line| serde_json::from_slice::<Event>(line).ok()));
     Ok(offset + u64::try_from(end).unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Reads the log, with its rotated files and within a bound.
+//! Reads the log and its rotated files, up to a bound.
 
 use crate::error::Error;
 use crate::event::Event;
@@ -9,46 +9,46 @@ use std::path::{Path, PathBuf};
 /// The name of the log in the state directory.
 pub const FILE: &str = "events.jsonl";
 
-/// The most that is read, newest first: about a million events.
+/// Maximum number of bytes to read, newest first: about a million events.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// The longest line that is an event.
+/// Maximum length of a line.
 const LONGEST_LINE: u64 = 64 << 10;
 
-/// How many rotated files there may be.
+/// Maximum number of rotated files.
 const MOST_FILES: u32 = 1000;
 
-/// How many broken lines are described; all are counted.
+/// Maximum number of invalid lines that are described. All are counted.
 const MOST_DESCRIBED: usize = 5;
 
-/// A line that is no event.
+/// An invalid line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Broken {
     /// The file.
     pub path: PathBuf,
-    /// The line, from 1; counted from where reading began, if the file was too long to read whole.
+    /// The line number, from 1, relative to where reading started if the file was too long.
     pub line: u64,
-    /// What is wrong with it.
+    /// Why it is invalid.
     pub why: String,
 }
 
-/// What was read.
+/// The content of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     /// The events, in the order of the log.
     pub events: Vec<Event>,
-    /// How many lines are broken.
+    /// Number of invalid lines.
     pub broken: u64,
-    /// The first broken lines.
+    /// The first invalid lines.
     pub first_broken: Vec<Broken>,
-    /// Rotated files that are not read because they are compressed.
+    /// Rotated files that are skipped because they are compressed.
     pub compressed: Vec<PathBuf>,
     /// True if older events were left out because the log is too long.
     pub is_cut: bool,
 }
 
 impl Log {
-    /// What a reader should know of what is not in the events, one sentence each.
+    /// Warnings about what is missing from the events, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -74,12 +74,12 @@ impl Log {
     }
 }
 
-/// Reads the log in a state directory: `events.jsonl` and, before it, its rotated files. No log is an empty one.
+/// Reads the log in a state directory: its rotated files, then `events.jsonl`. A missing log is an empty one.
 pub fn read(directory: &Path) -> Result<Log, Error> {
     read_at_most(directory, MOST_BYTES)
 }
 
-/// Reads the newest bytes of the log, for whoever needs only what happened lately.
+/// Reads the newest bytes of the log, for recent events only.
 pub fn read_at_most(directory: &Path, most: u64) -> Result<Log, Error> {
     let mut log = Log::default();
     let (mut parts, mut left) = (Vec::new(), most);
@@ -91,7 +91,7 @@ pub fn read_at_most(directory: &Path, most: u64) -> Result<Log, Error> {
                 let compressed = compressed(directory, number);
                 let found = compressed.is_some();
                 log.compressed.extend(compressed);
-                // Just rotated, the log is not there until the next event.
+                // After a rotation, the log does not exist until the next event.
                 if found || number == 0 {
                     continue;
                 }
@@ -131,7 +131,7 @@ fn read_file(path: &Path, mut file: File, skip: u64, log: &mut Log) -> io::Resul
     file.seek(SeekFrom::Start(skip))?;
     let mut reader = BufReader::with_capacity(1 << 16, file);
     if skip > 0 {
-        // The rest of a line that began before.
+        // The rest of an earlier line.
         reader.skip_until(b'\n')?;
     }
     let mut text = Vec::new();

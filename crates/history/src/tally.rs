@@ -1,4 +1,4 @@
-//! What has happened so far, in numbers that only grow.
+//! Monotonic counters of events, for metrics.
 
 use crate::event::{Event, EventKind};
 use crate::life::{Life, Place};
@@ -11,19 +11,19 @@ use std::collections::BTreeMap;
 /// The bounds of the histograms of phases, in seconds.
 pub const BOUNDS: [u64; 14] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14_400, 86_400];
 
-/// How long something took, by its bounds.
+/// A histogram of durations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Histogram {
-    /// How many took at most each of the bounds, and no less than the one before.
+    /// Number of values in each bucket.
     pub buckets: [u64; BOUNDS.len()],
-    /// How many there are.
+    /// Number of values.
     pub count: u64,
-    /// All together, in milliseconds.
+    /// Sum in milliseconds.
     pub sum: u64,
 }
 
 impl Histogram {
-    /// Counts one more.
+    /// Adds a value.
     pub fn add(&mut self, millis: u64) {
         let bucket = BOUNDS.iter().position(|bound| millis <= bound * 1000);
         if let Some(bucket) = bucket.and_then(|index| self.buckets.get_mut(index)) {
@@ -43,23 +43,23 @@ pub struct Series {
     pub labels: String,
 }
 
-/// What has happened so far. It goes on where it was, so that each event counts once; losing it begins at zero, which
-/// Prometheus knows how to read.
+/// Counters of events. They are stored with the position in the log, so that each event counts once. If they are lost, they
+/// restart at zero, which Prometheus handles.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Tally {
-    /// How far the log has been counted.
+    /// The position in the log up to which events are counted.
     pub position: Position,
     /// Lives that have not ended.
     pub open: Lives,
     /// Counters.
     #[serde(with = "pairs")]
     pub counters: BTreeMap<Series, u64>,
-    /// How long each phase took, and the whole start.
+    /// Histograms of each phase and of the whole start.
     pub phases: BTreeMap<String, Histogram>,
 }
 
-/// JSON has no map with such keys.
+/// JSON allows only strings as keys.
 mod pairs {
     use super::Series;
     use serde::{Deserialize as _, Deserializer, Serialize as _, Serializer};
@@ -110,7 +110,7 @@ impl Tally {
         }
     }
 
-    /// Counts so many more of something.
+    /// Increases a counter.
     pub fn count(&mut self, name: &str, labels: String, more: usize) {
         let name = format!("slurm_elastic_{name}_total");
         let more = u64::try_from(more).unwrap_or(u64::MAX);
@@ -131,7 +131,7 @@ impl Tally {
     }
 }
 
-/// A label as Prometheus writes it.
+/// Formats a label for Prometheus.
 #[must_use]
 pub fn label(name: &str, value: &str) -> String {
     let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");

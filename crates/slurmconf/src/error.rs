@@ -1,4 +1,4 @@
-//! What can be wrong with a file, and where.
+//! Errors in configuration files, with their positions.
 
 use crate::version::SlurmVersion;
 use hostlist::Hostlist;
@@ -71,11 +71,11 @@ impl Error {
 
     /// A `SuspendExcNodes` outside the generated section that omits persistent nodes; `line` is the value it needs.
     #[must_use]
-    pub fn persistent_nodes_suspendable(said: String, nodes: Hostlist, line: String) -> Self {
-        Problem::PersistentNodesSuspendable { said, nodes, line }.into()
+    pub fn persistent_nodes_suspendable(value: String, nodes: Hostlist, line: String) -> Self {
+        Problem::PersistentNodesSuspendable { value, nodes, line }.into()
     }
 
-    /// Where the error is, if it is about a position in a file.
+    /// The position of the error, if it is about a position in a file.
     #[must_use]
     pub fn location(&self) -> Option<&Location> {
         self.0.location.as_ref()
@@ -127,7 +127,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// What is wrong, without where.
+/// The problem, without its position.
 #[derive(Debug, thiserror::Error)]
 #[cfg_attr(
     not(feature = "generate"),
@@ -142,10 +142,10 @@ pub(crate) enum Problem {
     NotOneLine,
     #[error("the value of {key} is not UTF-8")]
     NotUtf8 { key: String },
-    /// A value that would not read back as itself.
+    /// A value that slurm.conf cannot hold.
     #[error("{value:?} cannot be written as a value of {key}")]
     Unwritable { key: String, value: String },
-    /// A parameter to be set that is there more than once, where each counts.
+    /// A repeated parameter, each of whose values counts.
     #[error("{key} is set {count} times, and each value counts")]
     Repeated { key: String, count: usize },
     #[error("invalid host list in {key}")]
@@ -205,10 +205,10 @@ pub(crate) enum Problem {
     #[error("Slurm {version} starts {key} without arguments; name a script that adds them")]
     ProgramArguments { key: &'static str, version: SlurmVersion },
     #[error(
-        "SuspendExcNodes={said} outside the markers leaves out the persistent nodes {nodes}: slurmctld would suspend \
+        "SuspendExcNodes={value} outside the markers leaves out the persistent nodes {nodes}: slurmctld would suspend \
          them when idle; write SuspendExcNodes={line} instead"
     )]
-    PersistentNodesSuspendable { said: String, nodes: Hostlist, line: String },
+    PersistentNodesSuspendable { value: String, nodes: Hostlist, line: String },
 }
 
 fn suggestion(near: Option<&String>) -> String {
@@ -218,7 +218,7 @@ fn suggestion(near: Option<&String>) -> String {
 /// A result with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The name a file goes by in errors.
+/// The name of a file in errors.
 pub(crate) fn file_name(path: &Path) -> Arc<str> {
     Arc::from(path.to_string_lossy())
 }

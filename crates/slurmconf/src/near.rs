@@ -1,6 +1,6 @@
 //! Suggestions for mistyped names.
 
-/// The known name that is most like `name`, unless half of it would have to change.
+/// The known name most similar to `name`, unless more than half of it would have to change.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name.to_ascii_lowercase();

@@ -1,4 +1,4 @@
-//! Whose jobs ran where, as Slurm's accounting has it.
+//! Job records of Slurm's accounting, and owners of queued jobs.
 
 use crate::{
     Error, ErrorKind, JobId, Result, Scontrol,
@@ -10,29 +10,29 @@ use hostlist::{Hostlist, Parser};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-/// What sacct is asked for.
+/// The fields that sacct prints.
 const FIELDS: &str = "JobIDRaw,User,Account,Partition,NodeList,AllocCPUS,Start,End";
 
-/// What sacct says where slurm.conf has no `AccountingStorageType`.
+/// The message of sacct if slurm.conf has no `AccountingStorageType`.
 const DISABLED: &str = "accounting storage is disabled";
 
-/// How many jobs one squeue is asked for: a command line has its bounds.
+/// Maximum number of job ids in one squeue command line.
 const MOST_JOBS: usize = 1000;
 
 /// One run of a job; a job that was requeued has several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRecord {
-    /// The job.
+    /// The job id.
     pub id: JobId,
     /// The name of its owner.
     pub user: String,
-    /// The account that it is charged to.
+    /// The account that is charged.
     pub account: String,
     /// Its partition.
     pub partition: String,
     /// Its nodes.
     pub nodes: Hostlist,
-    /// How many CPUs it had, of all its nodes together.
+    /// Number of CPUs on all its nodes together.
     pub cpus: u32,
     /// When it started.
     pub start: SystemTime,
@@ -40,7 +40,7 @@ pub struct JobRecord {
     pub end: Option<SystemTime>,
 }
 
-/// Who a job belongs to.
+/// The owner of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobOwner {
     /// The user's name.
@@ -50,7 +50,7 @@ pub struct JobOwner {
 }
 
 impl Scontrol {
-    /// The runs of all jobs that had nodes at some time between two moments; none if this cluster keeps no accounts.
+    /// Returns the runs of all jobs that had nodes in this period; none if the cluster has no accounting.
     pub async fn job_records(
         &self,
         since: SystemTime,
@@ -69,7 +69,7 @@ impl Scontrol {
         }
     }
 
-    /// The owners of jobs that are in the queue.
+    /// Returns the owners of these jobs, as far as they are in the queue.
     pub async fn job_owners(&self, jobs: &[JobId]) -> Result<BTreeMap<JobId, JobOwner>> {
         let mut owners = BTreeMap::new();
         for jobs in jobs.chunks(MOST_JOBS) {
@@ -101,7 +101,7 @@ fn list_records(since: SystemTime, until: SystemTime) -> Argv {
     arguments
 }
 
-/// Parses what sacct prints; jobs that never ran are left out.
+/// Parses the output of sacct. Jobs that never ran are left out.
 fn records(text: &str) -> std::result::Result<Vec<JobRecord>, BadLine> {
     let mut records = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -110,7 +110,7 @@ fn records(text: &str) -> std::result::Result<Vec<JobRecord>, BadLine> {
     Ok(records)
 }
 
-/// A run, or nothing of a job that has none.
+/// Parses one line; `None` for a job that never ran.
 fn record(line: &str) -> std::result::Result<Option<JobRecord>, BadLine> {
     let bad = || BadLine::new("no job", line);
     let fields: Vec<&str> = line.split(SEPARATOR).map(str::trim).collect();

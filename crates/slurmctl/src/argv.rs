@@ -7,10 +7,10 @@ use std::num::NonZeroUsize;
 /// Arguments of one command, without the program.
 pub(crate) type Argv = Vec<String>;
 
-/// The most bytes of a node list in one argument; Linux takes 128 KiB.
+/// Maximum length of a node list in one argument, in bytes. Linux allows 128 KiB.
 pub(crate) const LONGEST_LIST: usize = 100_000;
 
-/// The most bytes of a comment.
+/// Maximum length of a comment, in bytes.
 pub(crate) const LONGEST_COMMENT: usize = 1_000;
 
 /// The separator between the fields of a job. Slurm refuses it in what a job's owner may choose.
@@ -93,7 +93,7 @@ pub(crate) fn submit(job: &BatchJob) -> Argv {
     add("wrap", &job.command);
     arguments.extend(job.exclusive.then(|| "--exclusive".to_owned()));
     arguments.extend(job.reboot.then(|| "--reboot".to_owned()));
-    // A word without hyphens would be taken for the script.
+    // sbatch takes an argument without hyphens for the script.
     arguments.extend(job.options.iter().filter(|option| option.starts_with("--")).cloned());
     arguments
 }

@@ -1,6 +1,6 @@
-//! Who has called the program: Slurm, or anybody else.
+//! Finds out who called the program: Slurm or somebody else.
 
-/// Who has called the program.
+/// The caller of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// Slurm, which waits for the nodes.
@@ -13,31 +13,31 @@ pub enum Caller {
     Operator,
 }
 
-/// What Slurm calls a program as.
+/// The parameter of slurm.conf that names a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// ResumeProgram: it leaves a resume file, or passes the job; a Slurm that was built without JSON writes no file.
+    /// ResumeProgram. Slurm passes a resume file or a job; without JSON support, it writes no file.
     Resume,
     /// SuspendProgram.
     Suspend,
-    /// RebootProgram, which gets no variable that a site's own shells may not have, too.
+    /// RebootProgram. It gets no variable that identifies slurmctld.
     Reboot,
 }
 
-/// The signs by which a process knows who has called it.
+/// Facts about the process that tell who called it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallSigns {
-    /// True if one of Slurm's daemons is among its ancestors.
+    /// True if a Slurm daemon is among its ancestors.
     pub by_daemon: bool,
-    /// True if somebody sees what it writes to standard error.
+    /// True if standard error is a terminal.
     pub terminal: bool,
 }
 
 impl Caller {
-    /// Who has called a program that Slurm knows in this role; `is_set` says whether a variable has a value.
+    /// Determines who called a program with this role. `is_set` tells whether a variable has a value.
     #[must_use]
     pub fn of(role: Role, signs: CallSigns, is_set: impl Fn(&str) -> bool) -> Self {
-        // To start or stop nodes slurmctld passes its slurm.conf, and not even a PATH.
+        // slurmctld passes SLURM_CONF but not PATH to its resume and suspend programs.
         let bare = is_set("SLURM_CONF") && !is_set("PATH");
         let (file, job) = (is_set("SLURM_RESUME_FILE"), is_set("SLURM_JOB_ID"));
         match role {
@@ -51,35 +51,36 @@ impl Caller {
     }
 }
 
-/// Those that call a program of ours only when its nodes may go down.
+/// Daemons that call these programs only when the nodes may go down.
 const DAEMONS: [&str; 3] = ["slurmctld", "slurmscriptd", "slurmd"];
 
-/// What runs jobs, whose scripts may call anything: slurmd, behind it, has asked for nothing.
+/// Runs the scripts of jobs, so that a slurmd above it did not call the program.
 const OF_JOBS: &str = "slurmstepd";
 
-/// How many ancestors are looked at: a site's own script or two may stand between a daemon and us.
+/// Maximum number of ancestors to check, because a site's scripts may call the program for a daemon.
 const MOST_ANCESTORS: usize = 6;
 
-/// True if one of Slurm's daemons has called us, be it by a script; and where there is no /proc to say so.
+/// True if a Slurm daemon started this process, directly or through a script, or if there is no /proc to find out.
 #[must_use]
 pub fn is_called_by_daemon() -> bool {
     descends_from_slurm(|process| std::fs::read_to_string(format!("/proc/{process}/status")).ok())
 }
 
-/// Follows the parents by what `/proc/<process>/status` says of each; ours is `self`, as /proc may count otherwise than we do.
+/// Follows the chain of parents in `/proc/<process>/status`. It starts with `self`, because /proc may belong to another PID
+/// namespace.
 fn descends_from_slurm(status: impl Fn(&str) -> Option<String>) -> bool {
     let parent = |text: &str| field(text, "PPid:").unwrap_or("0").to_owned();
     let Some(mut process) = status("self").map(|text| parent(&text)) else {
         return true;
     };
     for _ in 0..MOST_ANCESTORS {
-        // One that has ended, or is hidden from us, is no daemon that waits for us: those are of our own user. So is
-        // the parent of the first process, and of one that was started from outside of its container.
+        // A parent that has ended or is hidden is no Slurm daemon: those run as the same user. Process 0 is the parent of
+        // the first process, or is outside the container.
         let Some(text) = status(&process).filter(|_| process != "0") else {
             return false;
         };
         let name = field(&text, "Name:").unwrap_or_default();
-        // Debian calls the files so, and links to them: after a reconfiguration slurmctld runs the file itself.
+        // Debian's executables have this suffix. slurmctld runs through a link without it until it reconfigures.
         let name = name.strip_suffix("-wlm").unwrap_or(name);
         if DAEMONS.contains(&name) {
             return true;
@@ -116,7 +117,7 @@ mod tests {
             (&["cron", "cron", "systemd"], false),
             (&["sshd", "sshd", "systemd"], false),
             (&["bash", "sudo", "bash", "sshd", "systemd"], false),
-            // Left behind by its parent, and taken in by the first process.
+            // An orphan, adopted by the first process.
             (&["systemd"], false),
             (&["slurmrestd", "systemd"], false),
             // The script of a job.

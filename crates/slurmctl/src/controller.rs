@@ -13,7 +13,7 @@ use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
 use std::{fmt, net::IpAddr};
 
-/// The Slurm controller, as far as an elastic cluster needs it.
+/// The Slurm controller, with the operations that an elastic cluster needs.
 ///
 /// Node names must come from `NodeName=` lines: Slurm expands the name of a `NodeSet`. `ALL`, which Slurm expands to
 /// every node, is refused.
@@ -140,7 +140,7 @@ pub enum NodeAction {
 }
 
 impl NodeAction {
-    /// Slurm's word, as in `state=`.
+    /// Slurm's spelling, as in `state=`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -167,18 +167,18 @@ impl fmt::Display for NodeAction {
 pub struct NodeAddress {
     /// The node.
     pub node: NodeName,
-    /// Where slurmctld reaches it.
+    /// The address by which slurmctld reaches it.
     pub address: IpAddr,
     /// The host name of the machine, if it is to be set.
     pub hostname: Option<NodeName>,
-    /// The id of the instance, which Slurm takes since 23.11.
+    /// The id of the instance, which Slurm accepts since 23.11.
     pub instance_id: Option<String>,
     /// The node's comment, which replaces any other.
     pub comment: Option<String>,
 }
 
 impl NodeAddress {
-    /// A node and its address.
+    /// Creates the address of a node.
     #[must_use]
     pub fn new(node: NodeName, address: IpAddr) -> Self {
         Self { node, address, hostname: None, instance_id: None, comment: None }

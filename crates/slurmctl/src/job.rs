@@ -1,6 +1,6 @@
 //! Jobs, and jobs to submit.
 
-use crate::state::words;
+use crate::state::slurm_names;
 use hostlist::{Hostlist, NodeName};
 use std::{
     fmt,
@@ -41,7 +41,7 @@ impl FromStr for JobId {
     }
 }
 
-words! {
+slurm_names! {
     /// The state of a job.
     JobState {
         /// Waits in the queue.
@@ -118,7 +118,7 @@ pub struct Job {
     pub id: JobId,
     /// The state.
     pub state: JobState,
-    /// Why it waits, in Slurm's word.
+    /// Why it waits, as Slurm prints it.
     pub reason: Option<String>,
     /// Its nodes.
     pub nodes: Hostlist,
@@ -223,7 +223,7 @@ pub struct BatchJob {
     pub directory: PathBuf,
     /// Its comment.
     pub comment: Option<String>,
-    /// Further options of sbatch, which override the others; words without `--` are ignored.
+    /// Further options of sbatch, which override the others. Arguments without `--` are ignored.
     pub options: Vec<String>,
 }
 

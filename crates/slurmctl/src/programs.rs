@@ -22,7 +22,7 @@ pub struct Programs {
     pub squeue: PathBuf,
     /// Submits jobs.
     pub sbatch: PathBuf,
-    /// Lists what accounting has of jobs; need not exist where nobody asks for it.
+    /// Lists jobs from accounting. It need not exist if nothing uses it.
     pub sacct: PathBuf,
 }
 
@@ -50,7 +50,7 @@ impl Programs {
         };
         let here = |name: &str| {
             let path = directory.join(name);
-            let text = format!("not found beside {}", directory.join("scontrol").display());
+            let text = format!("not found next to {}", directory.join("scontrol").display());
             if exists(&path) {
                 Ok(path)
             } else {
@@ -85,9 +85,9 @@ mod tests {
     fn a_missing_program_is_named() {
         let none = Programs::find(&[Path::new("/a"), Path::new("/b")], |_| false).unwrap_err();
         assert_eq!(none.to_string(), "scontrol: not found in /a, /b");
-        let half = |path: &Path| !path.ends_with("squeue");
-        let half = Programs::find(&[Path::new("/a")], half).unwrap_err();
-        assert_eq!(half.to_string(), "squeue: not found beside /a/scontrol");
-        assert_eq!(half.kind(), ErrorKind::Missing);
+        let incomplete = |path: &Path| !path.ends_with("squeue");
+        let incomplete = Programs::find(&[Path::new("/a")], incomplete).unwrap_err();
+        assert_eq!(incomplete.to_string(), "squeue: not found next to /a/scontrol");
+        assert_eq!(incomplete.kind(), ErrorKind::Missing);
     }
 }

@@ -1,4 +1,4 @@
-//! Running a program: no shell, no environment but what is given, a deadline, and bounded output.
+//! Runs a program without a shell, with a given environment, a deadline and bounded output.
 
 use crate::{Error, ErrorKind, Result, reason::clean};
 use rustix::{
@@ -52,20 +52,20 @@ impl Printed {
     }
 }
 
-/// Kills the process group of a program, unless it is let go.
-struct Leash(Option<Pid>);
+/// Kills the process group of a program when dropped, unless disarmed.
+struct KillOnDrop(Option<Pid>);
 
-impl Leash {
+impl KillOnDrop {
     fn new(child: &Child) -> Self {
         Self(child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw))
     }
 
-    fn let_go(mut self) {
+    fn disarm(mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Leash {
+impl Drop for KillOnDrop {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
             let _ = kill_process_group(group, Signal::KILL);
@@ -86,8 +86,8 @@ pub(crate) fn shown(program: &Path, arguments: &[String]) -> String {
 impl Runner {
     /// Runs a program to its end, whatever its exit code.
     ///
-    /// It has its own process group, which is killed at the deadline. A signal to *our* group does not reach it, and it
-    /// may finish its work after we are gone.
+    /// It has its own process group, which is killed at the deadline. A signal to the caller's group does not reach it, and
+    /// it may outlive this process.
     pub(crate) async fn run(&self, program: &Path, arguments: &[String]) -> Result<Printed> {
         self.start(program, arguments, None).await
     }
@@ -121,8 +121,8 @@ impl Runner {
             .kill_on_drop(true)
             .spawn()
             .map_err(|source| error(unstarted(&source)).caused_by(source))?;
-        // Dropped before the child: the number of the group is surely its own.
-        let leash = Leash::new(&child);
+        // Dropped before the child is reaped, so that the id of the group cannot be reused.
+        let kill_on_drop = KillOnDrop::new(&child);
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let stdin = child.stdin.take();
         let (mut printed, mut complaints) = (Vec::new(), Vec::new());
@@ -147,7 +147,7 @@ impl Runner {
                 return Err(error(ErrorKind::Unavailable).because(text));
             };
             let (status, read) = end.map_err(failed)?;
-            leash.let_go();
+            kill_on_drop.disarm();
             if !read && let Ok(result) = timeout(LINGER, reading).await {
                 result.map_err(failed)?;
             }
@@ -176,7 +176,7 @@ fn unstarted(error: &io::Error) -> ErrorKind {
     }
 }
 
-/// Waits for the program while its output is read; says also whether that was read to its end.
+/// Waits for the program while reading its output. The flag tells whether the output was read to its end.
 async fn wait(
     child: &mut Child,
     reading: impl Future<Output = io::Result<((), (), ())>>,

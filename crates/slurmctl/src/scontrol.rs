@@ -79,7 +79,7 @@ impl Scontrol {
         Self { runner: runner(&config), config, version }
     }
 
-    /// A controller whose release `scontrol --version` says; slurmctld is not contacted.
+    /// Connects to a controller. The release comes from `scontrol --version`, without a request to slurmctld.
     pub async fn connect(config: ScontrolConfig) -> Result<Self> {
         let runner = runner(&config);
         let (program, arguments) = (config.programs.scontrol.clone(), argv(["--version"]));
@@ -136,7 +136,7 @@ impl Scontrol {
         Error::all(failures)
     }
 
-    /// Waits for an answer that a controller in standby does not give.
+    /// Waits until slurmctld answers a request that a standby controller does not answer.
     async fn wait_until_active(&self, deadline: Instant) -> Result<()> {
         let (program, arguments) = (&self.config.programs.scontrol, argv(["show", "config"]));
         loop {
@@ -359,7 +359,7 @@ impl Controller for Scontrol {
         runner.environment.retain(|(name, _)| name != "LC_ALL" && name != "TZ");
         let printed = runner.run(program, &arguments).await?;
         if printed.code != Some(0) {
-            // Not one of Slurm's messages: "not found" is no node here.
+            // Not one of Slurm's messages: here, "not found" is not about a node.
             let line = clean(printed.lines().next().unwrap_or_default(), LONGEST_SHOWN);
             return Err(failed(program, &arguments, &printed, ErrorKind::Refused).because(line));
         }

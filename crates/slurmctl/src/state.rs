@@ -2,19 +2,19 @@
 
 use std::{collections::BTreeSet, convert::Infallible, fmt, str::FromStr};
 
-macro_rules! words {
+macro_rules! slurm_names {
     ($(#[$docs:meta])* $name:ident { $($(#[$variant_docs:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$docs])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
         pub enum $name {
             $($(#[$variant_docs])* $variant,)+
-            /// An unknown word, as Slurm wrote it.
+            /// An unknown name, as Slurm wrote it.
             Other(String),
         }
 
         impl $name {
-            /// Slurm's word for it.
+            /// Slurm's name for it.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {
@@ -40,9 +40,9 @@ macro_rules! words {
         }
     };
 }
-pub(crate) use words;
+pub(crate) use slurm_names;
 
-words! {
+slurm_names! {
     /// The base state of a node, to which [`StateFlag`]s are added.
     BaseState {
         /// Not known yet, as after a start.
@@ -62,8 +62,8 @@ words! {
     }
 }
 
-words! {
-    /// A flag of a node's state, beside its [`BaseState`].
+slurm_names! {
+    /// A flag of a node's state, in addition to its [`BaseState`].
     StateFlag {
         /// Comes from a cloud.
         Cloud = "CLOUD",
@@ -75,7 +75,7 @@ words! {
         DynamicNorm = "DYNAMIC_NORM",
         /// Expected to fail.
         Fail = "FAIL",
-        /// Registered with less than it should have.
+        /// Registered with fewer resources than configured.
         InvalidReg = "INVALID_REG",
         /// In a reservation for maintenance.
         Maintenance = "MAINTENANCE",
@@ -238,11 +238,11 @@ impl NodeState {
 }
 
 impl From<&str> for NodeState {
-    /// Reads any text; unknown words are kept.
+    /// Reads any text. Unknown names are kept.
     fn from(text: &str) -> Self {
-        let mut words = text.split('+');
-        let base = BaseState::from(words.next().unwrap_or_default());
-        Self { base, flags: words.filter(|word| !word.is_empty()).map(StateFlag::from).collect() }
+        let mut parts = text.split('+');
+        let base = BaseState::from(parts.next().unwrap_or_default());
+        Self { base, flags: parts.filter(|part| !part.is_empty()).map(StateFlag::from).collect() }
     }
 }
 

@@ -45,7 +45,7 @@ fn numbers(text: &str, separator: char) -> Option<[u64; 3]> {
 
 /// Days since 1970, for years from then on.
 fn days(year: u64, month: u64, day: u64) -> u64 {
-    // Years begin in March, so that the day that comes and goes is the last one.
+    // Years begin in March, so that the leap day is the last.
     let (year, month) =
         if month > 2 { (year, month - 3) } else { (year.saturating_sub(1), month + 9) };
     let leap_days = year / 4 - year / 100 + year / 400;

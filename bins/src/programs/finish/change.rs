@@ -1,4 +1,4 @@
-//! From the nodes that slurm.conf is to have to a slurmctld that runs with them.
+//! Changes the nodes of slurm.conf: shows the difference, tries the new file, writes and applies it.
 
 use super::{check, difference};
 use crate::args::Common;
@@ -19,26 +19,26 @@ use provision::run::{self, Observation, Run};
 use slurmconf::{Cluster, Config};
 use std::path::Path;
 
-/// What is to be done about the nodes of slurm.conf.
+/// A change of slurm.conf.
 pub(in crate::programs) struct Change<'a> {
     pub(in crate::programs) common: &'a Common,
     pub(in crate::programs) marked: &'a MarkedFile,
-    pub(in crate::programs) aim: Aim<'a>,
+    pub(in crate::programs) goal: Goal<'a>,
     /// True to try the file on a throw-away slurmctld.
     pub(in crate::programs) prove: bool,
 }
 
-/// Which nodes there are to be, and what becomes of machines and jobs when they come or go.
-pub(in crate::programs) enum Aim<'a> {
-    /// What the limits say: a node with a job does not go, and none is started.
+/// The nodes that slurm.conf should have, and how to treat their machines and jobs.
+pub(in crate::programs) enum Goal<'a> {
+    /// Nodes by the limits. Nodes with jobs are not removed, and none is started.
     Finish {
         request: Finish<'a>,
-        /// Where the limits are.
+        /// Path of the limits.
         limits: &'a Path,
     },
-    /// What the limits say: jobs are waited for, and nodes that are always there are started.
+    /// Nodes by the limits. Waits for jobs, and starts persistent nodes.
     Limits(Finish<'a>),
-    /// So many that are always there: likewise.
+    /// A number of persistent nodes. Waits for jobs, and starts the nodes.
     Size(Resize<'a>),
 }
 
@@ -61,7 +61,7 @@ impl Aim<'_> {
         report.map_err(Diagnostic::from)
     }
 
-    /// What is to stand between the markers, if that is known before it is planned.
+    /// The new nodes, if they are known before planning.
     fn cluster(&self) -> Option<&Cluster> {
         match self {
             Self::Finish { request, .. } | Self::Limits(request) => Some(request.cluster),
@@ -71,10 +71,10 @@ impl Aim<'_> {
 }
 
 impl Change<'_> {
-    /// Shows what changes, tries it, and does it.
+    /// Shows the changes, tries them, and applies them.
     pub(in crate::programs) async fn make(&self, mut context: Context) -> Result<u8, Diagnostic> {
         context.files.slurm_conf = Some(self.marked.path.clone());
-        context.site.policies.deadline = wiring::unhurried(&context.settings);
+        context.site.policies.deadline = wiring::operator_deadline(&context.settings);
         let Files { hosts, inventory, .. } = &context.files;
         context.site.policies.files = hosts.is_some() || inventory.is_some();
         context
@@ -83,23 +83,29 @@ impl Change<'_> {
                 if plan.is_idle() && plan.steps().next().is_none() {
                     return Ok(self.idle(&context, &plan));
                 }
-                let section = planned_section(self.marked, self.aim.cluster(), &plan)?;
+                let section = planned_section(self.marked, self.goal.cluster(), &plan)?;
                 show(self.common, &context, self.marked, (&plan, &section))?;
-                for unfit in self.unfit_jobs(&context, &look, &section) {
+                for unfit in self.unfit_jobs(&context, &observation, &section) {
                     context.warn(&unfit);
                 }
                 if self.common.dry_run {
-                    return Ok(self.seen(&context, &look, &plan));
+                    return Ok(self.preview_code(&context, &observation, &plan));
                 }
                 self.carry_out(&context, run, (&plan, &section)).await
             })
             .await
     }
 
-    /// The pending jobs that will not fit any more.
-    fn unfit_jobs(&self, context: &Context, look: &Observation, section: &str) -> Vec<String> {
+    /// Pending jobs that will no longer fit.
+    fn unfit_jobs(
+        &self,
+        context: &Context,
+        observation: &Observation,
+        section: &str,
+    ) -> Vec<String> {
         let old = self.marked.section().and_then(|old| Config::parse(&old));
-        let (Some(jobs), Ok(old), Ok(new)) = (&look.jobs, old, Config::parse(section)) else {
+        let (Some(jobs), Ok(old), Ok(new)) = (&observation.jobs, old, Config::parse(section))
+        else {
             return Vec::new();
         };
         unfit_jobs(jobs, &context.slurm.config, &old, &new)
@@ -111,7 +117,7 @@ impl Change<'_> {
             (true, true) => context.show(self.common, plan),
             (true, false) => context.report(self.common, &Report::new(plan.operation)),
             (false, _) => {
-                context.output.say("nothing to change");
+                context.output.print_unless_quiet("nothing to change");
                 SUCCESS
             }
         }
@@ -124,7 +130,7 @@ impl Change<'_> {
         (plan, section): (&Plan, &str),
     ) -> Result<u8, Diagnostic> {
         let Self { common, marked, .. } = self;
-        if let Aim::Finish { limits, .. } = &self.aim
+        if let Goal::Finish { limits, .. } = &self.goal
             && refused(context, (&marked.path, limits), plan)
         {
             return Ok(USAGE_ERROR);
@@ -136,7 +142,7 @@ impl Change<'_> {
             }
         }
         context.expect(plan);
-        let mut report = self.aim.carry_out(run).await?;
+        let mut report = self.goal.carry_out(run).await?;
         let applied = Applied {
             slurm: &context.slurm.controller,
             before: &context.slurm.config,
@@ -144,36 +150,37 @@ impl Change<'_> {
             plan,
             section,
         };
-        // Before it is reported: a file that was put back is no success.
+        // Before the report, because a rolled-back file is a failure.
         let verdict = applied.verify_or_roll_back(&report).await;
         verdict.warning.iter().for_each(|warning| context.warn(warning));
-        let taken = report.slurm_told && verdict.rolled_back.is_empty();
+        let applies = report.slurm_told && verdict.rolled_back.is_empty();
         report.failures.extend(verdict.rolled_back);
         let code = context.report(common, &report);
         context.notify(&report).await;
-        if taken {
+        if applies {
             applied.remember(&*context.state);
         }
-        if taken && code == SUCCESS && applied.is_written() && !common.json {
-            // What was said before slurmctld was told, as that it did not answer, is past.
-            context.output.say("slurmctld runs with the new file");
+        if applies && code == SUCCESS && applied.is_written() && !common.json {
+            // Earlier warnings, such as that slurmctld did not answer, are outdated.
+            context.output.print_unless_quiet("slurmctld runs with the new file");
         }
         Ok(code)
     }
 
-    /// The exit code of a plan that is only shown, which is that of a run that does it: a slurmctld that is yet to be
-    /// started hides nothing from `finish`.
-    fn seen(&self, context: &Context, look: &Observation, plan: &Plan) -> u8 {
-        match self.aim {
-            Aim::Finish { .. } if !nodes_in_use(plan).is_empty() => USAGE_ERROR,
+    /// The exit code of a dry run, which is that of a run that carries out the plan. `finish` does not need slurmctld.
+    fn preview_code(&self, context: &Context, observation: &Observation, plan: &Plan) -> u8 {
+        match self.goal {
+            Goal::Finish { .. } if !nodes_in_use(plan).is_empty() => USAGE_ERROR,
             _ if plan.fails() => SOME_FAILED,
-            Aim::Finish { .. } if look.fleet.is_complete() => SUCCESS,
-            Aim::Finish { .. } | Aim::Limits(_) | Aim::Size(_) => context.blind(look),
+            Goal::Finish { .. } if observation.fleet.is_complete() => SUCCESS,
+            Goal::Finish { .. } | Goal::Limits(_) | Goal::Size(_) => {
+                context.report_unobserved(observation)
+            }
         }
     }
 }
 
-/// Shows what changes in slurm.conf, and the plan.
+/// Prints the changes of slurm.conf, and the plan.
 fn show(
     common: &Common,
     context: &Context,
@@ -186,7 +193,7 @@ fn show(
         }
         return Ok(());
     }
-    // A dry run is for nothing but this.
+    // This is all that a dry run prints.
     let quiet = context.output.volume == Volume::Quiet && !common.dry_run;
     let lines = difference::lines(marked, section, context.output)?;
     let plan = plan.to_string();
@@ -196,7 +203,7 @@ fn show(
     Ok(())
 }
 
-/// Makes sure that the file can be replaced before anything is changed.
+/// Checks that the file can be replaced, before anything is changed.
 fn rehearse(marked: &MarkedFile, text: &[u8]) -> Result<(), Diagnostic> {
     marked.rehearse(text).map_err(|error| {
         let path = std::fs::canonicalize(&marked.path).unwrap_or_else(|_| marked.path.clone());
@@ -209,9 +216,9 @@ fn rehearse(marked: &MarkedFile, text: &[u8]) -> Result<(), Diagnostic> {
     })
 }
 
-/// Tries the new file on a throw-away slurmctld, and reports the result; false if it is no good.
+/// Tries the new file on a throw-away slurmctld, and prints the result. Returns false if it fails.
 async fn proven(context: &Context, marked: &MarkedFile, section: &str) -> bool {
-    // The trial has programs of its own, which do nothing.
+    // The trial replaces the programs with ones that do nothing.
     for problem in check::programs(context) {
         context.warn(&problem);
     }
@@ -227,7 +234,8 @@ async fn proven(context: &Context, marked: &MarkedFile, section: &str) -> bool {
     match trial.prove().await {
         Ok(Proof::Ran { errors }) => {
             for error in errors {
-                context.warn(&format!("a throw-away slurmctld takes the file, but logs: {error}"));
+                context
+                    .warn(&format!("a throw-away slurmctld accepts the file, but logs: {error}"));
             }
             true
         }
@@ -236,24 +244,24 @@ async fn proven(context: &Context, marked: &MarkedFile, section: &str) -> bool {
             true
         }
         Err(why) => {
-            context.output.complain(format_args!("nothing is changed: {}", chain(&why)));
+            context.output.print_error(format_args!("nothing is changed: {}", chain(&why)));
             false
         }
     }
 }
 
-/// Names the nodes that may not be removed, if the plan contains nothing else.
+/// Prints the nodes in use that would be removed. Returns true if there are any.
 fn refused(context: &Context, (conf, limits): (&Path, &Path), plan: &Plan) -> bool {
     let refusals = nodes_in_use(plan);
     if refusals.is_empty() {
         return false;
     }
     for line in refusals {
-        context.output.complain(line);
+        context.output.print_error(line);
     }
-    context.output.complain(format_args!(
-        "{} is left as it is: {} would remove these nodes; run resize, which drains them, waits for their \
-         jobs and removes them then, or raise the limits, or use --force",
+    context.output.print_error(format_args!(
+        "{} is unchanged: {} would remove these nodes; run resize, which drains them, waits for their \
+         jobs and then removes them, or raise the limits, or use --force",
         conf.display(),
         limits.display()
     ));

@@ -6,7 +6,7 @@ use crate::args::{CONFIG, Common};
 use crate::config::Settings;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
-use crate::environment::user_called;
+use crate::environment::find_user;
 use crate::output::Colour;
 use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring;
@@ -27,13 +27,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What is to stand between the markers, and whether slurmctld is yet to be told of it.
+/// The node section that would be written, and whether slurmctld has yet to apply it.
 pub(super) struct New {
     pub(super) section: String,
     pub(super) unapplied: bool,
 }
 
-/// True where Slurm starts and stops no nodes, and nobody wants it to: it has nodes rebuilt, as StackHPC's appliance does.
+/// True if Slurm is configured to rebuild nodes, but not to start and stop them, as in StackHPC's appliance.
 pub(super) fn only_rebuilds(context: &Context, limits: &Path) -> bool {
     let power = &context.slurm.config.power;
     power.reboot_program.is_some()
@@ -43,7 +43,7 @@ pub(super) fn only_rebuilds(context: &Context, limits: &Path) -> bool {
         && !limits.exists()
 }
 
-/// What is wrong with the programs that slurm.conf names, a sentence for each.
+/// Problems of the programs that slurm.conf names, one sentence each.
 pub(super) fn programs(context: &Context) -> Vec<String> {
     let slurm = &context.slurm;
     preflight::program_problems(&slurm.config, slurm.controller.version(), alias_of)
@@ -54,17 +54,18 @@ fn alias_of(name: &str) -> Option<(&'static str, &'static [&'static str])> {
     Some((alias.program, alias.arguments))
 }
 
-/// Whether slurmctld answers. One that does not is asked nothing more: each answer would be waited for.
+/// Returns whether slurmctld answers. If not, no further request is sent, because each would time out.
 pub(super) async fn slurmctld(context: &mut Context) -> Option<bool> {
-    // Why there is no scontrol is reported elsewhere.
+    // A missing scontrol is reported elsewhere.
     let answers = context.slurm.controller.ping().await.ok()?;
     if !answers {
-        context.slurm.controller = wiring::nobody(context.slurm.controller.version());
+        context.slurm.controller =
+            wiring::unreachable_controller(context.slurm.controller.version());
     }
     Some(answers)
 }
 
-/// What the limits generate, if there is to be anything, and what of that would be written.
+/// The nodes that the limits generate, and the node section that would be written.
 pub(super) struct Limits<'a> {
     pub(super) inputs: Option<&'a Inputs>,
     pub(super) new: Option<&'a Result<New, Diagnostic>>,
@@ -88,7 +89,7 @@ pub(super) async fn all(
             version: slurm.controller.version(),
             answers,
             running: slurm.controller.config().await.ok(),
-            hidden_nodes: context.hidden(),
+            hidden_nodes: context.hidden_nodes_warning(),
             alias: alias_of,
             default_config: CONFIG,
         },
@@ -119,17 +120,17 @@ pub(super) async fn all(
     if failed { SOME_FAILED } else { SUCCESS }
 }
 
-/// What is wrong with files that were read.
+/// Errors of the files that were read.
 fn unreadable(context: &Context, new: Option<&Result<New, Diagnostic>>) -> Vec<String> {
     let mut texts: Vec<String> =
         context.unread.iter().cloned().chain(inputs::unready(context)).collect();
     if let Some(Err(diagnostic)) = new {
         let mut messages = diagnostic.messages().to_vec();
-        // It may be another that was found first.
+        // The error may have hidden this one.
         let unmarked = context.slurm.marked_file().err();
         messages.extend(unmarked.iter().flat_map(Diagnostic::messages).cloned());
         messages.dedup();
-        // Why there is no cloud is a check of its own.
+        // An unreachable cloud is a separate check.
         let unreachable = context.unreachable.as_ref().map(Diagnostic::to_string);
         messages.retain(|text| unreachable.as_ref().is_none_or(|why| !text.contains(why)));
         texts.extend(messages);
@@ -157,7 +158,7 @@ fn host<'a>(context: &'a Context, common: &'a Common, nodes: &[NodeDef]) -> Host
     let slurm_user = context.slurm.config.get("SlurmUser").unwrap_or("root");
     let log = Some(context.log_path.as_path()).filter(|log| *log != Path::new("-"));
     let state = context.state_path.as_path();
-    let access = user_called(slurm_user).map(account).map(|user| Access {
+    let access = find_user(slurm_user).map(account).map(|user| Access {
         state: user.writes_into(state),
         log: log.map_or(Ok(()), |log| user.appends_to(log)),
     });
@@ -191,7 +192,7 @@ fn print(context: &Context, common: &Common, checks: &[Check]) {
     }
 }
 
-/// A persistent node that cannot be resolved, unless machines are in the DNS of their network.
+/// A persistent node whose name cannot be resolved, unless the DNS of the network resolves machines.
 fn unresolved(settings: &Settings, nodes: &[NodeDef]) -> Option<String> {
     if settings.cloud.is_in_dns() || settings.paths.hosts.is_some() {
         return None;
@@ -209,7 +210,7 @@ fn config_owner(path: &Path) -> Option<ConfigOwner> {
     Some(ConfigOwner { mode: found.mode(), user, group: group.to_string() })
 }
 
-/// A user as file systems know it.
+/// The ids of a user and its groups.
 fn account(user: User) -> Account {
     let groups = CString::new(user.name).ok();
     let groups = groups.and_then(|name| getgrouplist(&name, user.gid).ok());
@@ -221,7 +222,7 @@ fn account(user: User) -> Account {
     }
 }
 
-/// Variables that matter here and that slurmctld's programs do not get, with where to set them instead.
+/// Variables that are set here and that slurmctld does not pass on, with where to set them instead.
 fn variables(
     settings: &Settings,
     is_set: impl Fn(&str) -> bool,
@@ -253,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_configuration_of_slurms_user_is_not_roots() {
-        // Only root can give it away.
+        // Only root can change the owner.
         if !getuid().is_root() {
             return;
         }

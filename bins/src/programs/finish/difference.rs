@@ -1,11 +1,11 @@
-//! What changes in the file, line by line.
+//! The difference between the old and the new node section.
 
 use crate::diagnostic::Diagnostic;
 use crate::output::{Colour, Output};
 use provision::conf::MarkedFile;
 use similar::{ChangeTag, TextDiff};
 
-/// The changed lines of the node section, with a little of what stands around them.
+/// The changed lines of the node section, with one line of context.
 pub(super) fn lines(
     marked: &MarkedFile,
     new: &str,

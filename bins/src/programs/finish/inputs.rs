@@ -1,4 +1,4 @@
-//! What `finish` reads: limits, shapes, and the file with the markers.
+//! Reads the input of `finish`: limits, shapes, and the file with the markers.
 
 use super::sources::{Sources, StyleName};
 use crate::context::Context;
@@ -18,29 +18,30 @@ const SHAPES: &str = "/etc/citc/shapes.yaml";
 const MANAGEMENT: &str = "/etc/citc/mgmt_shape.yaml";
 const READY: &str = "/mnt/shared/finalised";
 
-/// Why the management node is not ready, by the flag that Cluster in the Cloud sets; without its folder, all is ready.
+/// Why the management node is not ready: Cluster in the Cloud has not created its flag file. Without the folder, there is
+/// no flag.
 pub(super) fn unready(context: &Context) -> Option<String> {
     let folder = context.settings.paths.ready.as_deref().unwrap_or(READY);
     let folder = context.environment.expand(folder);
     let flag = folder.join(&context.environment.hostname);
-    let waiting = folder.is_dir() && !flag.exists();
-    waiting.then(|| {
+    let is_unready = folder.is_dir() && !flag.exists();
+    is_unready.then(|| {
         format!(
-            "the management node is not ready: {} is not there yet; see /root/ansible-pull.log, or use --force",
+            "the management node is not ready: {} does not exist yet; see /root/ansible-pull.log, or use --force",
             flag.display()
         )
     })
 }
 
-/// What was read.
+/// The input of `finish` and `resize`.
 pub(in crate::programs) struct Inputs {
-    /// What is to stand between the markers.
+    /// The nodes and partitions for the node section.
     pub(in crate::programs) cluster: Cluster,
-    /// Where that is.
+    /// The file with the node section.
     pub(in crate::programs) marked: MarkedFile,
-    /// Where the limits are.
+    /// Path of the limits.
     pub(super) limits: PathBuf,
-    /// All shapes, and how much of their memory slurmd finds.
+    /// All shapes, and how to compute `RealMemory` from their memory.
     pub(super) sizes: (Shapes, MemoryPolicy),
 }
 
@@ -80,7 +81,7 @@ impl Inputs {
         )))
     }
 
-    /// Refuses nodes that the cloud can never launch.
+    /// Returns an error for nodes that the cloud can never launch.
     pub(in crate::programs) fn launchable(self, context: &Context) -> Result<Self, Diagnostic> {
         let cloud = context.cloud.describe();
         match unlaunchable(&self.cluster.nodes, &context.site, &cloud) {
@@ -115,7 +116,7 @@ fn limits(path: &Path, context: &Context) -> Result<Limits, Diagnostic> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         let remedy = match error.kind() {
             ErrorKind::PermissionDenied => {
-                "let this user read it and its directory, or name another with --limits"
+                "make it and its directory readable for this user, or name another with --limits"
             }
             _ => "write one with a line such as `VM.Standard2.1: {1: 10}`, or name another with --limits",
         };
@@ -138,7 +139,7 @@ fn limits(path: &Path, context: &Context) -> Result<Limits, Diagnostic> {
     }
 }
 
-/// The built-in shapes or those that the cloud lists, and over them the operator's own.
+/// The built-in shapes or those that the cloud lists, overridden by the operator's.
 async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Diagnostic> {
     let mut shapes = match context.settings.cloud.built_in_shapes() {
         Some(shapes) => shapes,
@@ -159,7 +160,7 @@ async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Diagnost
     Ok(shapes)
 }
 
-/// A file that has to be there if the configuration names it, and may be there in its usual place.
+/// Reads a file. A configured one must exist, one in its default place need not.
 fn named(
     context: &Context,
     name: Option<&str>,

@@ -1,4 +1,4 @@
-//! What slurm.conf says of us outside the node section: programs and times.
+//! The lines of slurm.conf outside the node section: programs and times.
 
 use super::inputs::Inputs;
 use crate::args::CONFIG;
@@ -9,7 +9,7 @@ use slurmconf::{ElasticSettings, Program};
 use slurmctl::Controller as _;
 use std::path::Path;
 
-/// The lines for slurm.conf, with our programs where this one is.
+/// The lines for slurm.conf, with the programs in the directory of this one.
 pub(super) fn lines(
     context: &Context,
     inputs: &Inputs,
@@ -18,25 +18,25 @@ pub(super) fn lines(
     let here = std::env::current_exe()?;
     let folder = here.parent().map(Path::to_path_buf).unwrap_or_default();
     let version = context.slurm.controller.version();
-    // slurmctld is not where we are.
+    // slurmctld runs in another directory.
     let config = config.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
-    let given = config.as_deref().filter(|path| *path != Path::new(CONFIG));
-    // Only a PowerAction can give arguments; before them, names say what is meant.
+    let custom = config.as_deref().filter(|path| *path != Path::new(CONFIG));
+    // Only a PowerAction can pass arguments; earlier releases need an alias.
     let actions = version.has_power_actions();
-    let arguments: Vec<String> = match given {
+    let arguments: Vec<String> = match custom {
         Some(path) if actions => vec!["--config".to_owned(), path.display().to_string()],
         Some(path) => {
             context.warn(&format!(
-                "Slurm {version} gives its programs no arguments, so that they will read {CONFIG} and not {}",
+                "Slurm {version} passes its programs no options, so they will read {CONFIG} and not {}",
                 path.display()
             ));
             Vec::new()
         }
         None => Vec::new(),
     };
-    let program = |name: &str, word: Option<&str>| Program {
+    let program = |name: &str, option: Option<&str>| Program {
         path: folder.join(name).display().to_string(),
-        arguments: arguments.iter().cloned().chain(word.map(str::to_owned)).collect(),
+        arguments: arguments.iter().cloned().chain(option.map(str::to_owned)).collect(),
     };
     let settings =
         ElasticSettings::new(version, program("startnode", None), program("stopnode", None));

@@ -1,17 +1,17 @@
-//! What the nodes of slurm.conf are made from, as options.
+//! Options for the sources and the style of the node section.
 
 use clap::{Args, ValueEnum};
 use slurmconf::Style;
 use std::path::PathBuf;
 
-/// What the nodes of slurm.conf are made from, and how they are written.
+/// The sources and the style of the node section.
 #[derive(Args, Debug)]
 pub(in crate::programs) struct Sources {
     /// Limits file.
     #[arg(long, value_name = "FILE", default_value = "limits.yaml")]
     pub(in crate::programs) limits: PathBuf,
 
-    /// Shapes besides those that are built in [default: /etc/citc/shapes.yaml, if it is there].
+    /// Shapes in addition to the built-in ones [default: /etc/citc/shapes.yaml, if it exists].
     #[arg(long, value_name = "FILE")]
     pub(super) shapes: Option<PathBuf>,
 
@@ -19,7 +19,7 @@ pub(in crate::programs) struct Sources {
     #[arg(long, value_name = "STYLE", default_value = "folded")]
     pub(super) style: StyleName,
 
-    /// The partition that gets Default=YES, of those that limits.yaml names [default: the one that has it].
+    /// Partition of limits.yaml that gets Default=YES [default: the one that has it].
     #[arg(long, value_name = "NAME")]
     pub(super) default_partition: Option<String>,
 }
@@ -27,11 +27,11 @@ pub(in crate::programs) struct Sources {
 /// Style of the node lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum StyleName {
-    /// Ranges, which slurmctld reads far faster.
+    /// Ranges, which slurmctld reads much faster.
     Folded,
-    /// A line for each node, as Cluster in the Cloud writes it.
+    /// One line per node, as in Cluster in the Cloud.
     Citc,
-    /// Ranges with a node set for each group, as StackHPC writes them.
+    /// Ranges with a node set per group, as in StackHPC's appliance.
     NodeGroups,
 }
 

@@ -1,4 +1,4 @@
-//! A new image for many nodes, a few at a time.
+//! `rebuild submit`: rolls out an image in batches.
 
 use super::submit::{Submit, request};
 use crate::args::Common;
@@ -15,7 +15,7 @@ use serde_json::json;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Between two looks at a rollout.
+/// Interval between two observations of a rollout.
 const PAUSE: Duration = Duration::from_secs(5);
 
 pub(super) async fn submit(
@@ -38,7 +38,7 @@ pub(super) async fn submit(
                 return Ok(SOME_FAILED);
             }
             if jobs {
-                // The queue knows which nodes have a job, and the cloud which have the image.
+                // The queue shows which nodes have a job, and the cloud which have the image.
             } else if !submit.anew {
                 memory.recall(&mut request);
             } else if !common.dry_run {
@@ -61,28 +61,28 @@ pub(super) async fn submit(
         .await
 }
 
-/// When to give up; a time that cannot be reckoned never comes.
+/// The deadline of the rollout; none if it is too far in the future to represent.
 fn deadline(submit: &Submit) -> Option<Instant> {
     Instant::now().checked_add(submit.deadline)
 }
 
-/// What drives a rollout.
+/// The context of a rollout.
 struct Drive<'a> {
     context: &'a Context,
     common: &'a Common,
-    /// True to return when a batch is begun.
+    /// True to return after starting one batch.
     once: bool,
     deadline: Option<Instant>,
     memory: RolloutMemory,
 }
 
 impl Drive<'_> {
-    /// Submits the jobs; when they run is for Slurm to say.
+    /// Submits the rebuild jobs, without waiting for them.
     async fn submit_jobs(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
         let report = run::rollout(run, request).await?;
         let submitted = report.with(Outcome::Done).count();
         if !self.common.json {
-            self.context.output.say(format_args!("{submitted} jobs submitted"));
+            self.context.output.print_unless_quiet(format_args!("{submitted} jobs submitted"));
         }
         Ok(self.context.report(self.common, &report))
     }
@@ -90,34 +90,36 @@ impl Drive<'_> {
     fn keep(&self, request: &Rollout) {
         if let Err(error) = self.memory.store(request) {
             let why = chain(&error);
-            self.context.warn(&format!("the next call will not know what this one started: {why}"));
+            self.context.warn(&format!(
+                "cannot store the progress of the rollout; the next call starts over: {why}"
+            ));
         }
     }
 
     async fn roll(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
-        let (mut before, mut was_blind) = (None, false);
-        // What cannot even begin is wrong usage; what is refused later, as slurm.conf has changed, is a failure.
+        let (mut printed, mut was_blind) = (None, false);
+        // An error in the first round is wrong usage. Later, slurm.conf may have changed, and an error is a failure.
         let mut report = run::rollout(run, request).await?;
         loop {
             self.keep(request);
-            let look = run.observe_rollout(request).await;
-            let Ok(progress) = plan::rollout_progress(request, look.world(run)) else {
+            let observation = run.observe_rollout(request).await;
+            let Ok(progress) = plan::rollout_progress(request, observation.world(run)) else {
                 return Ok(self.context.report(self.common, &report).max(SOME_FAILED));
             };
             if progress.blind && !was_blind {
-                self.context.blind(&look);
-            } else if !progress.blind && before.replace(progress) != Some(progress) {
-                self.tell(progress);
+                self.context.report_unobserved(&observation);
+            } else if !progress.blind && printed.replace(progress) != Some(progress) {
+                self.print(progress);
             }
             was_blind = progress.blind;
-            if let Some(code) = self.ends(run, (request, &report), progress) {
+            if let Some(code) = self.exit_code(run, (request, &report), progress) {
                 return Ok(code);
             }
             for failure in report.failures.iter().chain(&report.slurm_failures()) {
                 self.context.warn(failure);
             }
-            // Whoever is told to end begins nothing more, and says once more how it stands.
-            if !pauses(run).await {
+            // After a signal, print the progress once more and start nothing.
+            if !pause(run).await {
                 continue;
             }
             match run::rollout(run, request).await {
@@ -130,8 +132,8 @@ impl Drive<'_> {
         }
     }
 
-    /// The exit code, if this is the end of it.
-    fn ends(
+    /// The exit code, if the rollout has ended.
+    fn exit_code(
         &self,
         run: &Run<'_>,
         (request, report): (&Rollout, &Report),
@@ -152,8 +154,8 @@ impl Drive<'_> {
         Some(if progress.failed > 0 || progress.blind || !leave { SOME_FAILED } else { code })
     }
 
-    /// A line for each change, as JSON if asked for; on a terminal a bar in one place.
-    fn tell(&self, progress: RolloutProgress) {
+    /// Prints the progress: as a line, as JSON, or as the progress line of a terminal.
+    fn print(&self, progress: RolloutProgress) {
         let RolloutProgress { done, under_way, failed, left, apart, halted, .. } = progress;
         let output = self.context.output;
         if self.common.json {
@@ -164,25 +166,25 @@ impl Drive<'_> {
         }
         let all = done + under_way + failed + left;
         let end = match (halted, failed > 0 && progress.is_over()) {
-            (true, _) => "; stopped, as too many failed; --anew tries them again",
-            (false, true) => "; --anew tries those that failed again",
+            (true, _) => "; stopped because too many failed; --anew tries them again",
+            (false, true) => "; --anew tries the failed ones again",
             (false, false) => "",
         };
         let line = format!(
-            "{} {done} done, {under_way} under way, {left} left, {failed} failed, {apart} not touched{end}",
+            "{} {done} done, {under_way} under way, {left} left, {failed} failed, {apart} skipped{end}",
             bar(done, all)
         );
         if output.draws {
             self.context.progress.draw(output, &line);
         }
         if !output.draws || progress.is_over() {
-            output.say(line);
+            output.print_unless_quiet(line);
         }
     }
 }
 
-/// Waits for the next look; false if we are told to end.
-async fn pauses(run: &Run<'_>) -> bool {
+/// Waits for the next round. Returns false on a signal.
+async fn pause(run: &Run<'_>) -> bool {
     let mut cancel = run.tools.cancel.clone();
     tokio::select! {
         () = cancel.cancelled() => {}

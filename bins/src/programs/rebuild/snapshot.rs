@@ -1,4 +1,4 @@
-//! An image of a running node.
+//! `rebuild image`: makes an image of a running node.
 
 use crate::args::{Common, nodes};
 use crate::context::Context;
@@ -14,20 +14,20 @@ use serde_json::json;
 
 /// Make an image of a running node.
 ///
-/// OCI shuts the machine down for it, for several minutes, and then starts it again. So a node with a job is refused;
-/// drain it first, so that none begins there meanwhile: scontrol update nodename=NODE state=drain reason=image.
-/// Keep Slurm from suspending an elastic one meanwhile, as it does with idle nodes, drained or not.
+/// OCI shuts the machine down for several minutes, so a node with a job is refused. Drain the node first, so that no job
+/// starts there: scontrol update nodename=NODE state=drain reason=image. Slurm suspends idle elastic nodes even if they are
+/// drained; prevent that until the image is made.
 #[derive(Args, Debug)]
 pub(super) struct Snapshot {
     /// The node.
     #[arg(value_name = "NODE", value_parser = nodes)]
     node: Hostlist,
 
-    /// The image's name.
+    /// The name of the image.
     #[arg(long, value_name = "NAME")]
     name: String,
 
-    /// Also if a job is running there, or slurmctld does not say whether one is.
+    /// Make the image even if a job may be running on the node.
     #[arg(long)]
     force: bool,
 }
@@ -39,28 +39,29 @@ pub(super) async fn make(
 ) -> Result<u8, Diagnostic> {
     let names = snapshot.node.node_names()?;
     let [node] = &names[..] else {
-        return Err(Diagnostic::new("an image is made of one node"));
+        return Err(Diagnostic::new("name exactly one node"));
     };
     context
         .with_run(common, async |run: &Run<'_>| {
-            let look = run.observe().await;
-            if !look.fleet.is_complete() && look.fleet.standing(node).here.is_empty() {
-                return Ok(context.blind(&look));
+            let observation = run.observe().await;
+            if !observation.fleet.is_complete() && observation.fleet.standing(node).here.is_empty()
+            {
+                return Ok(context.report_unobserved(&observation));
             }
-            let source = plan::snapshot_source(node, snapshot.force, look.world(run));
+            let source = plan::snapshot_source(node, snapshot.force, observation.world(run));
             let instance = source.map_err(Diagnostic::new)?;
-            unused(run, &snapshot.name).await?;
+            check_unused(run, &snapshot.name).await?;
             if common.dry_run {
-                tell(context, common, (snapshot, node, instance), None);
+                print(context, common, (snapshot, node, instance), None);
                 return Ok(SUCCESS);
             }
             match run.tools.cloud.snapshot(&instance.id, &ImageName::new(&snapshot.name)).await {
                 Ok(image) => {
-                    tell(context, common, (snapshot, node, instance), Some(&image));
+                    print(context, common, (snapshot, node, instance), Some(&image));
                     Ok(SUCCESS)
                 }
                 Err(error) => {
-                    context.output.complain(crate::output::chain(&error));
+                    context.output.print_error(crate::output::chain(&error));
                     Ok(SOME_FAILED)
                 }
             }
@@ -68,19 +69,19 @@ pub(super) async fn make(
         .await
 }
 
-/// Refuses a name that an image has: of two, neither could be called by it.
-async fn unused(run: &Run<'_>, name: &str) -> Result<(), Diagnostic> {
+/// Returns an error if an image has this name: neither of two could be selected by it.
+async fn check_unused(run: &Run<'_>, name: &str) -> Result<(), Diagnostic> {
     let ids = images::named(run.tools.cloud, name).await?;
     if ids.is_empty() {
         return Ok(());
     }
     let ids: Vec<&str> = ids.iter().map(ImageId::as_str).collect();
     let ids = ids.join(", ");
-    Err(Diagnostic::new(format!("there is an image {name} already ({ids}); choose another name")))
+    Err(Diagnostic::new(format!("an image {name} already exists ({ids}); choose another name")))
 }
 
-/// Prints the image that was made, or would be.
-fn tell(
+/// Prints the image that was or would be made.
+fn print(
     context: &Context,
     common: &Common,
     (snapshot, node, instance): (&Snapshot, &NodeName, &Instance),

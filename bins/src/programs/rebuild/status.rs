@@ -21,11 +21,12 @@ use serde_json::json;
 /// Which image each node has, and which it should have.
 #[derive(Args, Debug)]
 pub(super) struct Status {
-    /// The nodes; all that have a machine if none is given.
+    /// The nodes [default: all that have a machine].
     #[arg(value_name = "HOSTLIST", value_parser = nodes)]
     nodes: Option<Hostlist>,
 
-    /// The image, by name or id; if none is given each node's own: by its file, a rollout that is under way, its features or the configuration.
+    /// Target image, by name or id [default: the one of each node's file, rollout in progress, features or the
+    /// configuration].
     #[arg(long, value_name = "IMAGE")]
     image: Option<String>,
 }
@@ -40,8 +41,9 @@ pub(super) async fn show(
     let given = status.nodes.as_ref().map(Hostlist::node_names).transpose()?;
     context
         .with_run(common, async |run: &Run<'_>| {
-            let (mut targets, look) = seen(context, run, (given.as_deref(), status)).await?;
-            let world = look.world(run);
+            let (mut targets, observation) =
+                observe(context, run, (given.as_deref(), status)).await?;
+            let world = observation.world(run);
             let unknown = context.unknown(given.as_deref().unwrap_or_default(), world);
             targets.known.retain(|target| !unknown.contains(&target.node));
             targets.failed.retain(|node, _| !unknown.contains(node));
@@ -51,7 +53,7 @@ pub(super) async fn show(
                 context.warn(&format!("{node}: {why}"));
             }
             print(context, common, &rows);
-            let code = context.blind(&look);
+            let code = context.report_unobserved(&observation);
             Ok(if unknown.is_empty() { code } else { SOME_FAILED })
         })
         .await
@@ -72,8 +74,8 @@ fn print(context: &Context, common: &Common, rows: &[ImageRow]) {
     }
 }
 
-/// What the nodes are to have, by the same files and words as a rollout goes by, and what they have.
-async fn seen(
+/// The target images, from the same sources as for a rollout, and the current ones.
+async fn observe(
     context: &Context,
     run: &Run<'_>,
     (given, status): (Option<&[NodeName]>, &Status),
@@ -90,18 +92,18 @@ async fn seen(
     let machines =
         targets.known.iter().filter_map(|it| Some((it.node.clone(), it.named()?.clone())));
     request.named = machines.collect();
-    let look = run.observe_rollout(&request).await;
+    let observation = run.observe_rollout(&request).await;
     if given.is_none() {
-        let fleet = &look.fleet;
-        // The cloud lists machines for a while after their end.
+        let fleet = &observation.fleet;
+        // The cloud still lists terminated machines for a while.
         let is_live = |node: &NodeName| fleet.of(node).iter().any(|it| !it.state.is_leaving());
         let has = |node: &NodeName| is_live(node) || fleet.named(node).is_some();
         targets.known.retain(|target| has(&target.node));
         targets.failed.retain(|node, _| has(node));
-        // What slurm.conf has lost is still there.
-        let lost = fleet.nodes().into_iter();
-        let lost = lost.filter(|node| run.conf.get(node).is_none() && is_live(node));
-        targets.known.extend(lost.map(Target::new));
+        // Machines of nodes that are no longer in slurm.conf.
+        let unknown = fleet.nodes().into_iter();
+        let unknown = unknown.filter(|node| run.conf.get(node).is_none() && is_live(node));
+        targets.known.extend(unknown.map(Target::new));
     }
-    Ok((targets, look))
+    Ok((targets, observation))
 }

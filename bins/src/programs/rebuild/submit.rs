@@ -1,4 +1,4 @@
-//! What a rollout is asked to do, as options and as a request.
+//! The options of `rebuild submit`, and the rollout that they describe.
 
 use super::target_files;
 use crate::args::{count, nodes, time};
@@ -15,37 +15,37 @@ use provision::{ResolvedRollout, RolloutSources};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// Drain and rebuild nodes, a few at a time.
+/// Drain and rebuild nodes in batches.
 ///
-/// Nodes that have the image already are skipped, so that it can be run again. With --once it starts one batch and
-/// returns; without, it goes on until all nodes have the image. With --jobs it submits a job for each node and returns.
+/// Nodes that already have the image are skipped, so the command can be repeated. It runs until all nodes have the image;
+/// with --once it returns after starting one batch. With --jobs it submits a job for each node and returns.
 #[derive(Args, Debug)]
 pub(super) struct Submit {
-    /// The image, by name or id; each node's own, by its file, its features or the configuration, if none is given.
+    /// The image, by name or id [default: the one of each node's file, features or the configuration].
     #[arg(long, value_name = "IMAGE")]
     pub(super) image: Option<String>,
 
-    /// Only nodes of these partitions.
+    /// Rebuild only nodes of these partitions.
     #[arg(long, short, value_name = "NAME", value_delimiter = ',')]
     pub(super) partition: Vec<String>,
 
-    /// How many nodes at a time [default: 1; with --jobs, all].
+    /// Number of nodes at a time [default: 1; with --jobs, all].
     #[arg(long, value_name = "N", value_parser = count)]
     pub(super) batch: Option<NonZeroUsize>,
 
-    /// How long to wait after a batch was begun, in seconds or such as 15m.
+    /// Time to wait after starting a batch, in seconds or such as 15m.
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = time(Duration::ZERO, Duration::MAX))]
     pub(super) delay: Duration,
 
-    /// How many nodes may be out of service, for whatever reason.
+    /// Maximum number of nodes that are out of service for any reason.
     #[arg(long, value_name = "N", value_parser = count)]
     pub(super) max_unavailable: Option<NonZeroUsize>,
 
-    /// How many nodes have to come up on the image before the rest is touched.
+    /// Number of nodes that must come up with the image before the others are rebuilt.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) canary: usize,
 
-    /// How many failures end it; a later call for the same image counts them, too.
+    /// Number of failures that stop the rollout. A later call for the same image counts them, too.
     #[arg(long, value_name = "N", default_value = "1", value_parser = count)]
     pub(super) stop_after: NonZeroUsize,
 
@@ -56,7 +56,7 @@ pub(super) struct Submit {
     #[arg(long)]
     pub(super) once: bool,
 
-    /// Try nodes again that an earlier call for the same image has tried.
+    /// Retry nodes that an earlier call for the same image has tried.
     #[arg(long)]
     pub(super) anew: bool,
 
@@ -64,23 +64,24 @@ pub(super) struct Submit {
     #[arg(long, value_name = "TIME", default_value = "24h", value_parser = time(Duration::ZERO, Duration::MAX))]
     pub(super) deadline: Duration,
 
-    /// The nodes; all if none is given.
+    /// The nodes [default: all].
     #[arg(value_name = "HOSTLIST", value_parser = nodes)]
     pub(super) nodes: Option<Hostlist>,
 }
 
-/// Rebuild jobs, for nodes that are not elastic; before Slurm 23.02, for all.
+/// Options for rebuild jobs.
 #[derive(Args, Debug)]
 pub(super) struct JobOptions {
-    /// Submit a job for each node instead, in the first of these partitions that has the node: for nodes that are not elastic or, before Slurm 23.02, for all.
+    /// Submit a rebuild job for each node, in the first of these partitions that has it; for elastic nodes, only before
+    /// Slurm 23.02.
     #[arg(long, value_name = "PARTITION", num_args = 0..=1, default_missing_value = "rebuild", value_delimiter = ',')]
     pub(super) jobs: Option<Vec<String>>,
 
-    /// What the names of the jobs begin with; the node's follows.
+    /// Prefix of the jobs' names; the node's name follows.
     #[arg(long, value_name = "NAME", default_value = "rebuild", requires = "jobs")]
     name: String,
 
-    /// What a job runs when its node is back.
+    /// Command that a job runs when its node is back.
     #[arg(long, value_name = "COMMAND", default_value = "true", requires = "jobs")]
     command: String,
 
@@ -88,17 +89,17 @@ pub(super) struct JobOptions {
     #[arg(long, requires = "jobs")]
     no_reboot: bool,
 
-    /// A further option of sbatch, such as --option=--qos=high; may be given several times.
+    /// Additional sbatch option, such as --option=--qos=high; may be repeated.
     #[arg(long, value_name = "OPTION", requires = "jobs", allow_hyphen_values = true, value_parser = option)]
     option: Vec<String>,
 }
 
-/// An option of sbatch as one word; anything else would be taken for the script.
+/// Parses an option of sbatch in one argument: sbatch takes anything else for the script.
 fn option(text: &str) -> Result<String, String> {
     let name = text.strip_prefix("--").filter(|name| !name.is_empty());
     match name {
         Some(_) if !text.contains(char::is_control) => Ok(text.to_owned()),
-        _ => Err("an option of sbatch begins with --, and its value follows behind =".to_owned()),
+        _ => Err("an option of sbatch begins with --, and its value follows after =".to_owned()),
     }
 }
 
@@ -108,14 +109,14 @@ impl JobOptions {
         form.name.clone_from(&self.name);
         form.command.clone_from(&self.command);
         form.reboot = !self.no_reboot;
-        // A job that comes back would rebuild its node again.
+        // A requeued job would rebuild its node again.
         form.options = vec!["--no-requeue".to_owned()];
         form.options.extend(self.option.iter().cloned());
         Some(form)
     }
 }
 
-/// What the options ask for.
+/// The rollout that the options describe.
 pub(super) async fn request(
     context: &Context,
     submit: &Submit,
@@ -139,7 +140,7 @@ pub(super) async fn request(
         && !images::is_listed(run.tools.cloud, image).await
     {
         let text = format!("the cloud does not list image {image}");
-        // Mistyped, it would cost machines that cannot be given another in place.
+        // A mistyped image would cost machines whose image cannot be replaced in place.
         if context.site.image.as_ref() != Some(image) {
             return Err(Diagnostic::new(format!(
                 "{text}; if the id is right, set image_id to it first"
@@ -160,7 +161,7 @@ pub(super) async fn request(
     sources.resolve(run, request, wanted).await.map_err(Diagnostic::new)
 }
 
-/// The image of a name or an id.
+/// Finds an image by name or id.
 pub(super) async fn image(
     name: &str,
     rules: ImageRules,
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_is_no_option_is_not_given_to_sbatch() {
+    fn only_options_are_passed_to_sbatch() {
         assert_eq!(option("--qos=high"), Ok("--qos=high".to_owned()));
         for text in ["", "-", "--", "-q", "script.sh", "--a\nb"] {
             assert!(option(text).is_err(), "{text:?}");

@@ -1,4 +1,4 @@
-//! The client: pace, sign, send, classify, repeat.
+//! The HTTP client: paces, signs, sends, classifies and repeats requests.
 
 use super::redact::redacted;
 use super::retry::{Attempts, Failure, Fate, Next};
@@ -18,29 +18,27 @@ use tokio::time::{Instant, sleep, timeout};
 
 /// Signs requests.
 pub trait Authorize: Send + Sync {
-    /// What a request is signed with: a key, a token.
+    /// The credential to sign with, such as a key or a token.
     type Credential: Send + Sync;
 
     /// The credential to sign with, from a [`TokenCache`](crate::TokenCache) or
     /// [`Held::fixed`].
     ///
-    /// Requests that it sends itself have to be of
-    /// [`ApiOperation::Authenticate`](crate::ApiOperation::Authenticate): those are not paced, because
-    /// the request that waits for them already has its place.
+    /// Its own requests must have [`ApiOperation::Authenticate`](crate::ApiOperation::Authenticate): those are not paced,
+    /// because the request that waits for them already holds a permit.
     fn credential(&self) -> impl Future<Output = Result<Held<Self::Credential>>> + Send;
 
-    /// Adds the headers that prove who we are.
+    /// Adds the headers for authentication.
     fn sign(&self, credential: &Self::Credential, request: &mut Outgoing<'_>) -> Result<()>;
 
-    /// Hears that a cloud has rejected a credential; true if it makes sense to get another.
+    /// Handles the rejection of a credential. Returns true if it makes sense to get another.
     fn reject(&self, generation: Generation) -> bool {
         let _ = generation;
         false
     }
 }
 
-/// Signs nothing: for clouds that trust the network, such as a metadata service, and for the
-/// requests that get a token in the first place.
+/// Adds no signature: for metadata services, which trust the network, and for the requests that fetch a token.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unsigned;
 
@@ -56,7 +54,7 @@ impl Authorize for Unsigned {
     }
 }
 
-/// A request on its way out, as a signer sees it.
+/// A request to be signed.
 #[derive(Debug)]
 pub struct Outgoing<'a> {
     request: &'a Request,
@@ -77,8 +75,8 @@ impl Outgoing<'_> {
         &self.request.url
     }
 
-    /// The headers so far. The length is among them only if there is no body and the method is one
-    /// that has one; whatever length a signer sets goes out.
+    /// The headers so far. `Content-Length` is set only for an empty body of a method that expects one; a signer may set
+    /// it.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
@@ -90,15 +88,14 @@ impl Outgoing<'_> {
         &self.request.body
     }
 
-    /// Sets a header that anybody may see.
+    /// Sets a header that is not secret.
     pub fn set(&mut self, name: HeaderName, value: &str) -> Result<()> {
         let value = self.value(&name, value)?;
         self.headers.insert(name, value);
         Ok(())
     }
 
-    /// Sets a header that nobody may see: it is kept out of logs, and out of errors even if the
-    /// cloud repeats it.
+    /// Sets a secret header. It is kept out of logs, and out of errors even if the cloud echoes it.
     pub fn set_secret(&mut self, name: HeaderName, value: Secret<String>) -> Result<()> {
         let mut header = self.value(&name, value.expose())?;
         header.set_sensitive(true);
@@ -107,8 +104,8 @@ impl Outgoing<'_> {
         Ok(())
     }
 
-    /// Names a part of such a header that is a secret by itself, such as the token inside a
-    /// signature: it too is cut out of whatever the cloud repeats.
+    /// Declares a part of a secret header as a secret of its own, such as the token inside a signature. It is also removed
+    /// from what the cloud echoes.
     pub fn hide(&mut self, secret: Secret<String>) {
         self.secrets.push(secret);
     }
@@ -132,7 +129,7 @@ pub struct Client<A> {
 }
 
 impl<A: Authorize> Client<A> {
-    /// A client that keeps its connections; all clients of a process should share one pacer.
+    /// Creates a client with a connection pool. All clients of a process should share one pacer.
     pub fn new(config: Config, authorize: A, classify: Classify, pacer: Pacer) -> Result<Self> {
         let transport = Transport::new(&config)?;
         let random = config.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
@@ -155,7 +152,7 @@ impl<A: Authorize> Client<A> {
                 Ok(response) => return Ok(response),
                 Err(attempted) => attempted,
             };
-            // Once, and whatever the request does: a cloud that does not know us does nothing.
+            // Once, whatever the effect of the request: a cloud that rejects the credential does nothing.
             if let Some(generation) = rejected
                 && !renewed
                 && self.authorize.reject(generation)
@@ -210,7 +207,7 @@ impl<A: Authorize> Client<A> {
 
     fn sign<'a>(&self, request: &'a Request, credential: &A::Credential) -> Result<Outgoing<'a>> {
         let mut headers = request.headers.clone();
-        // Without a body hyper sends no length, and there are servers that answer 411 to that.
+        // Without a body hyper sends no length, and some servers answer 411 to that.
         if request.body.is_empty() && has_body(&request.method) {
             headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
         }
@@ -219,7 +216,7 @@ impl<A: Authorize> Client<A> {
         Ok(outgoing)
     }
 
-    /// Gives the attempt an id of its own, where the cloud takes one.
+    /// Sets a request id for the attempt, if the cloud accepts one.
     fn add_request_id(&self, outgoing: &mut Outgoing<'_>) -> Option<String> {
         let name = self.config.request_ids.send.clone()?;
         let id = format!("{:016X}{:016X}", self.draw(), self.draw());
@@ -255,7 +252,7 @@ impl<A> fmt::Debug for Client<A> {
     }
 }
 
-/// Emits an event about an attempt; neither query nor body is in it.
+/// Emits an event about an attempt, without query and body.
 fn trace(request: &Request, attempted: &Result<Response, Attempted>, took: Duration) {
     if !tracing::enabled!(tracing::Level::DEBUG) {
         return;
@@ -268,15 +265,14 @@ fn trace(request: &Request, attempted: &Result<Response, Attempted>, took: Durat
     tracing::debug!(?request, %outcome, ms, "cloud: {purpose}");
 }
 
-/// How an attempt failed, and the credential that the cloud rejected, if that was the reason.
+/// A failed attempt, and the credential that the cloud rejected, if that was the reason.
 struct Attempted {
     failure: Failure,
     rejected: Option<Generation>,
 }
 
 impl Attempted {
-    /// The kind says what that means for the request: a token service's "not found" or
-    /// "forbidden" is none of the instance's.
+    /// The kind for the request: "not found" or "forbidden" from a token service does not mean the instance.
     fn unsigned(request: &Request, why: &str, cause: Error) -> Self {
         let kind = match cause.kind() {
             ErrorKind::Unavailable | ErrorKind::Ambiguous => ErrorKind::Unavailable,
@@ -297,7 +293,7 @@ impl Attempted {
     }
 }
 
-/// True if a request of this method is expected to have a body, be it an empty one.
+/// True if requests of this method should have a body, even an empty one.
 fn has_body(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }
@@ -312,7 +308,7 @@ fn fate(classification: &Classification) -> Fate {
     }
 }
 
-/// Reports the outcome to the pacer; no answer says nothing about the rate.
+/// Reports the outcome to the pacer. A missing response tells nothing about the rate.
 fn report_to_pacer(permit: Permit, result: &Result<Response, Failure>) {
     match result {
         Ok(_) => permit.accepted(),

@@ -1,34 +1,33 @@
-//! How a client behaves.
+//! Configuration of a client.
 
 use super::{HeaderName, Proxies, Retry};
 use crate::{ApiOperation, Error, ErrorKind, Result};
 use reqwest::{Certificate, ClientBuilder, redirect, retry};
 use std::time::Duration;
 
-/// How a [`Client`](super::Client) behaves; the defaults suit both clouds.
+/// Configuration of a [`Client`](super::Client). The defaults suit all clouds.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// Longest time to get a connection.
+    /// Timeout for a connection.
     pub connect_timeout: Duration,
-    /// Longest time of one attempt, from the connection to the end of the body.
+    /// Timeout of one attempt, from the connection to the end of the body.
     pub timeout: Duration,
-    /// Longest time that one attempt waits for its turn at the pacer; then it is
-    /// [`Throttled`](ErrorKind::Throttled).
+    /// Timeout of one attempt at the pacer; then the error is [`Throttled`](ErrorKind::Throttled).
     pub longest_queue: Duration,
-    /// How often and how long to repeat.
+    /// Bounds of retries.
     pub retry: Retry,
-    /// Longest body to read, in bytes.
+    /// Maximum length of a response body, in bytes.
     pub largest_body: usize,
-    /// The proxies to go through.
+    /// The proxies.
     pub proxies: Proxies,
-    /// Whom to trust.
+    /// The trusted certificate authorities.
     pub roots: Roots,
     /// The `User-Agent`.
     pub user_agent: String,
-    /// The headers that carry request ids.
+    /// The headers with request ids.
     pub request_ids: RequestIds,
-    /// Where jitter and request ids come from; a random one if none is given.
+    /// The seed of jitter and request ids; random if none is given.
     pub seed: Option<u64>,
 }
 
@@ -59,30 +58,28 @@ pub enum Roots {
     SystemAnd(Vec<u8>),
     /// Only these, in PEM.
     Only(Vec<u8>),
-    /// None: whoever answers is believed, and can read and change all that is said. Only for those
-    /// who ask for it in so many words, and then with a warning.
+    /// No verification, which is open to man-in-the-middle attacks. Only if explicitly configured, and with a warning.
     Unchecked,
 }
 
-/// The headers that carry request ids.
+/// The headers with request ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestIds {
-    /// Where to send an id of ours, a new one for each attempt.
+    /// The header for the client's id, a new one for each attempt.
     pub send: Option<HeaderName>,
-    /// Where to find the cloud's, best first.
+    /// The headers with the cloud's id, the best first.
     pub read: Vec<HeaderName>,
 }
 
 impl Config {
-    /// A client for `https` and for all that goes through a proxy. It reads the certificates of the
-    /// system, which takes as long as a hundred files take, so it is made when it is needed.
+    /// Creates a client for `https` and for proxies. It reads the system's certificates, about a hundred files, so it is
+    /// created on demand.
     pub(super) fn secure(&self) -> Result<reqwest::Client> {
         finish(self.trusting()?)
     }
 
-    /// A client for `http` that trusts no certificate, because none is ever shown to it; none if
-    /// there are proxies, which may want to be spoken to in `https`. What is wrong with the
-    /// configuration is said here, before anything is asked.
+    /// Creates a client for `http` without certificates; `None` with proxies, which may use `https`. Errors in the
+    /// configuration are found here, before the first request.
     pub(super) fn plain(&self) -> Result<Option<reqwest::Client>> {
         let _ = self.trusting()?;
         if self.proxies != Proxies::none() {
@@ -105,13 +102,13 @@ impl Config {
         let builder = reqwest::Client::builder()
             .user_agent(&self.user_agent)
             .connect_timeout(self.connect_timeout)
-            // Shorter than what load balancers usually keep, so that we rarely send into a
-            // connection that is just being closed and have to call the outcome unknown.
+            // Shorter than the usual idle timeout of load balancers, because a request on a closing connection is
+            // ambiguous.
             .pool_idle_timeout(Duration::from_secs(10))
             // A signature is good for one URL, and a token must not go to another host.
             .redirect(redirect::Policy::none())
             .referer(false)
-            // Retry lives in one place, and that is not there.
+            // Only this crate retries.
             .retry(retry::never())
             // Without this, reqwest reads the environment.
             .no_proxy();

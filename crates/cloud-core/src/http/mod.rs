@@ -1,21 +1,17 @@
-//! Requests over HTTP, with everything that clouds have in common done once.
+//! HTTP requests, with everything that clouds have in common.
 //!
-//! A [`Client`] paces ([`Pacer`](crate::pace::Pacer)), signs ([`Authorize`]), sends, reads a
-//! bounded body, classifies what is not a success (one function per cloud) and repeats what may
-//! be repeated. It repeats a request only if
+//! A [`Client`] paces ([`Pacer`](crate::pace::Pacer)), signs ([`Authorize`]), sends, reads a bounded body, classifies
+//! failures (one function per cloud) and repeats requests. It repeats a request only if
 //!
-//! * it was not sent (no connection), or the cloud answered that it has refused it for now (429, or
-//!   what the cloud's own table says);
-//! * or it may have been carried out (no answer, an answer cut short, 5xx), and doing it twice is
-//!   the same as doing it once ([`Effect`]);
+//! * * it was not sent (no connection), or the cloud refused it for now (429, or by the cloud's own table);
+//! * * or it may have been carried out (no response, a truncated one, 5xx), and is idempotent ([`Effect`]);
 //!
-//! bounded in attempts and in time ([`Retry`]); the wait for a turn at the pacer has a bound of its
-//! own. A 401 renews the credential and repeats once. An error of the signer is never taken for the
-//! cloud's answer to the request. If a request that changes something may have been carried out
-//! and no clear answer came, the error is [`Ambiguous`](crate::ErrorKind::Ambiguous).
+//! Attempts and time are bounded ([`Retry`]), and so is waiting for the pacer. A 401 renews the credential and repeats
+//! once. An error of the signer is never mistaken for the cloud's response. If a request that changes something may have
+//! been carried out, the error is [`Ambiguous`](crate::ErrorKind::Ambiguous).
 //!
-//! Nothing is logged. Errors never show a URL's query, a header or a body, except for the
-//! message that the cloud answered with, and secrets of the request are cut out of that.
+//! Errors never show a URL's query, a header or a body, except for the cloud's message, from which secrets of the request
+//! are removed.
 
 mod client;
 mod config;

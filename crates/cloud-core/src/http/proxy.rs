@@ -1,9 +1,9 @@
-//! Which proxy to go through.
+//! Proxies.
 
 use crate::{ApiOperation, Error, ErrorKind, Result, Secret};
 use reqwest::{NoProxy, Proxy};
 
-/// The proxies to go through, as an operator sets them in the environment.
+/// Proxies, as an operator sets them in the environment.
 ///
 /// The environment is read by the programs, never here.
 ///
@@ -24,19 +24,19 @@ pub struct Proxies {
     pub http: Option<Secret<String>>,
     /// For `https` URLs.
     pub https: Option<Secret<String>>,
-    /// Hosts, domains and networks to go to directly, with commas between; `*` is all.
+    /// Hosts, domains and networks without a proxy, separated by commas; `*` is all.
     pub no_proxy: Option<String>,
 }
 
 impl Proxies {
-    /// No proxy at all.
+    /// No proxies.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// What `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy` say, in small letters or, if
-    /// those are not set, in capitals; an empty value is as good as none.
+    /// Reads `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, in lower case or else in upper case. An empty value
+    /// counts as unset.
     #[must_use]
     pub fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let read = |name: &str| {
@@ -51,14 +51,14 @@ impl Proxies {
         }
     }
 
-    /// In reqwest's words.
+    /// Converts the proxies to reqwest's type.
     pub(super) fn build(&self) -> Result<Vec<Proxy>> {
         let http = self.http.as_ref().map(|url| Proxy::http(url.expose()));
         let https = self.https.as_ref().map(|url| Proxy::https(url.expose()));
         let except = self.no_proxy.as_deref().and_then(NoProxy::from_string);
         let proxies = http.into_iter().chain(https);
         let proxies = proxies.map(|proxy| proxy.map(|proxy| proxy.no_proxy(except.clone())));
-        // The cause would show the URL, and so perhaps the password.
+        // The cause would show the URL, which may have a password.
         proxies.collect::<Result<_, _>>().map_err(|_cause| {
             Error::new(ErrorKind::Invalid, ApiOperation::Configure).because("bad proxy URL")
         })

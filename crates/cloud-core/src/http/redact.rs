@@ -1,10 +1,10 @@
-//! Secrets are cut out of what a cloud says.
+//! Removes secrets from a cloud's messages.
 
 use crate::Secret;
 use std::cmp::Reverse;
 
-/// Cuts secrets out of a text from outside. The longest pieces go first: if one is the beginning of
-/// another, the rest of that would be left.
+/// Removes secrets from external text, the longest first: a secret that is a prefix of another would leave the rest of
+/// that.
 pub(super) fn redacted(text: &str, secrets: &[Secret<String>]) -> String {
     let text: String = text.chars().take(LONGEST).collect();
     let mut all: Vec<&str> = secrets.iter().flat_map(|secret| pieces(secret.expose())).collect();
@@ -15,13 +15,13 @@ pub(super) fn redacted(text: &str, secrets: &[Secret<String>]) -> String {
 
 const REDACTED: &str = "[redacted]";
 
-/// More of a text is not shown, and so not searched.
+/// Maximum length of a text to show and to search.
 const LONGEST: usize = 4096;
 
-/// How much of a secret in a row is no coincidence.
+/// Minimum length of a part of a secret that is not a coincidence.
 const SHORTEST_ECHO: usize = 16;
 
-/// Cuts out what a text repeats of a secret: a cloud may echo the beginning of a request, or its middle.
+/// Removes parts of a secret from a text: a cloud may echo the start of a request, or its middle.
 fn without_echo(text: &str, secret: &str) -> String {
     let mut shown = String::new();
     let mut rest = text;
@@ -38,7 +38,7 @@ fn without_echo(text: &str, secret: &str) -> String {
     shown
 }
 
-/// How many bytes at the beginning of a text are also in the secret; none if they are too few to matter.
+/// Number of bytes at the start of a text that are also in the secret; 0 if they are too few to matter.
 fn echoed(text: &str, secret: &str) -> usize {
     let is_in = |end: usize| text.get(..end).is_some_and(|start| secret.contains(start));
     let ends = text.char_indices().map(|(at, next)| at + next.len_utf8());
@@ -47,8 +47,8 @@ fn echoed(text: &str, secret: &str) -> usize {
     ends.last().unwrap_or(first)
 }
 
-/// A secret as a whole, its lines, and what follows a word such as `Bearer`; not its other words: a
-/// script has many that are also those of an error.
+/// The parts of a secret to remove: all of it, its lines, and the text after a scheme such as `Bearer`. Single words are
+/// not, because a script shares many with an error.
 fn pieces(secret: &str) -> Vec<&str> {
     let lines = || secret.lines().map(str::trim);
     let mut pieces: Vec<&str> = lines().collect();
@@ -60,7 +60,7 @@ fn pieces(secret: &str) -> Vec<&str> {
     pieces
 }
 
-/// Anything shorter is not a secret by itself.
+/// Minimum length of a secret.
 const SHORTEST_PIECE: usize = 8;
 
 #[cfg(test)]

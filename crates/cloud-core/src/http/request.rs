@@ -7,14 +7,14 @@ use bytes::Bytes;
 use serde::Serialize;
 use std::fmt;
 
-/// What a request does to the cloud, and so whether it may be sent twice.
+/// The effect of a request, which determines whether it may be repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// It only looks.
+    /// It changes nothing.
     None,
-    /// It changes something, and twice is the same as once: a delete, or a launch with a token.
+    /// It changes something and is idempotent, such as a delete, or a launch with a token.
     Idempotent,
-    /// Each time it is carried out it changes something.
+    /// It is not idempotent.
     Once,
 }
 
@@ -56,10 +56,9 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request without a body; its effect is what the method promises, which for `POST` and
-    /// `PATCH` is nothing.
+    /// Creates a request without a body. Its effect follows from the method; `POST` and `PATCH` are not idempotent.
     ///
-    /// [`ApiOperation::Authenticate`] has no effect whatever the method: a second token does no harm.
+    /// [`ApiOperation::Authenticate`] counts as a read with any method, because a second token does no harm.
     #[must_use]
     pub fn new(operation: ApiOperation, method: Method, url: Url) -> Self {
         let effect = match (operation, &method) {
@@ -80,35 +79,35 @@ impl Request {
         }
     }
 
-    /// Names what it is about, for errors.
+    /// Sets the subject of the request, for errors.
     #[must_use]
     pub fn on(mut self, subject: impl fmt::Display) -> Self {
         self.subject = Some(subject.to_string());
         self
     }
 
-    /// Sets what a repeat of the request does, where the method alone does not tell.
+    /// Sets the effect, if the method alone does not tell.
     #[must_use]
     pub fn with_effect(mut self, effect: Effect) -> Self {
         self.effect = effect;
         self
     }
 
-    /// Adds a header, or replaces it.
+    /// Sets a header.
     #[must_use]
     pub fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.insert(name, value);
         self
     }
 
-    /// Gives it a body.
+    /// Sets the body.
     #[must_use]
     pub fn with_body(mut self, content_type: HeaderValue, body: impl Into<Bytes>) -> Self {
         self.body = body.into();
         self.with_header(::http::header::CONTENT_TYPE, content_type)
     }
 
-    /// Gives it a JSON body.
+    /// Sets a JSON body.
     pub fn with_json<T: Serialize + ?Sized>(self, body: &T) -> Result<Self> {
         let json = serde_json::to_vec(body).map_err(|_cause| {
             // The cause may quote the value, and that may be a secret.
@@ -117,28 +116,27 @@ impl Request {
         Ok(self.with_body(HeaderValue::from_static("application/json"), json))
     }
 
-    /// Names a text inside the request, such as a password or user data, that is cut out of
-    /// whatever the cloud answers before it gets into an error.
+    /// Declares a secret in the request, such as a password or user data, which is removed from the cloud's message in an
+    /// error.
     #[must_use]
     pub fn with_secret(mut self, secret: Secret<String>) -> Self {
         self.secrets.push(secret);
         self
     }
 
-    /// Its headers, without those that prove who we are.
+    /// Its headers, without those for authentication.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
-    /// What it does to the cloud.
+    /// Its effect.
     #[must_use]
     pub fn effect(&self) -> Effect {
         self.effect
     }
 
-    /// Which queue it waits in; none for authentication, because requests that have already
-    /// got their place wait for it.
+    /// Its lane at the pacer; none for authentication, because requests that hold a permit wait for it.
     pub(super) fn lane(&self) -> Option<Lane> {
         match (self.operation, self.effect) {
             (ApiOperation::Authenticate, _) => None,
@@ -147,13 +145,13 @@ impl Request {
         }
     }
 
-    /// What it is for: the operation, and what that is about.
+    /// The operation and its subject.
     pub(super) fn purpose(&self) -> String {
         let subject = self.subject.as_deref().unwrap_or_default();
         format!("{} {subject}", self.operation).trim_end().to_owned()
     }
 
-    /// An error of this request.
+    /// Creates an error about this request.
     #[must_use]
     pub fn error(&self, kind: ErrorKind) -> Error {
         let error = Error::new(kind, self.operation);
@@ -192,7 +190,7 @@ mod tests {
             (ApiOperation::Launch, Method::PUT, Effect::Idempotent, change),
             (ApiOperation::Launch, Method::POST, Effect::Once, change),
             (ApiOperation::Reboot, Method::PATCH, Effect::Once, change),
-            // A token that was asked for and did not come could not be asked for again.
+            // A token request without a response could not be repeated.
             (ApiOperation::Authenticate, Method::POST, Effect::None, None),
             (ApiOperation::Authenticate, Method::GET, Effect::None, None),
         ];

@@ -1,4 +1,4 @@
-//! What a cloud answers, and what that means.
+//! Responses and their classification.
 
 use super::{Effect, HeaderMap, Request, StatusCode, gzip};
 use crate::{Error, ErrorKind, Result};
@@ -8,10 +8,10 @@ use serde::de::DeserializeOwned;
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
-/// Longer pauses are cut to this: a moment too far away is none that a clock has.
+/// Maximum pause. A longer one could overflow the clock.
 const LONGEST_PAUSE: Duration = Duration::from_hours(24);
 
-/// An answer with its whole body.
+/// A response with its whole body.
 #[derive(Clone)]
 pub struct Response {
     /// The status.
@@ -21,16 +21,15 @@ pub struct Response {
     /// The body, no longer than the client's bound; compressed if its headers say so, which [`json`](Self::json) undoes as it
     /// reads.
     pub body: Bytes,
-    /// The cloud's request id, or ours if it sent none.
+    /// The cloud's request id, or the client's if it sent none.
     pub request_id: Option<String>,
 }
 
 impl Response {
     /// Reads the body as JSON.
     ///
-    /// The error tells where in the body it went wrong and nothing of what is there: it may be
-    /// a token. After a request that changes something it is
-    /// [`Ambiguous`](ErrorKind::Ambiguous): done, but who knows what.
+    /// The error has the position in the body but nothing of its content, which may be a token. After a request that
+    /// changes something it is [`Ambiguous`](ErrorKind::Ambiguous).
     pub fn json<T: DeserializeOwned>(&self, request: &Request) -> Result<T> {
         let parsed = if gzip::is_compressed(&self.headers) {
             serde_json::from_reader(gzip::reader(&self.body))
@@ -54,14 +53,14 @@ impl Response {
         })
     }
 
-    /// A header's value, if it is there and is text.
+    /// The value of a header, if it is text.
     #[must_use]
     pub fn header(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 
-    /// How long the cloud asks us to wait, a day at most: seconds, or a date, which counts from the
-    /// answer's own date and so does not depend on our clock.
+    /// The time to wait, at most a day: `Retry-After` in seconds, or as a date relative to the date of the response, so
+    /// that it does not depend on the local clock.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         let value = self.header(&RETRY_AFTER)?.trim();
@@ -73,7 +72,7 @@ impl Response {
         Some(pause.min(LONGEST_PAUSE))
     }
 
-    /// What the cloud's clock said when it answered.
+    /// The time of the cloud's clock.
     #[must_use]
     pub fn date(&self) -> Option<SystemTime> {
         httpdate::parse_http_date(self.header(&DATE)?).ok()
@@ -94,28 +93,26 @@ impl fmt::Debug for Response {
     }
 }
 
-/// What an answer that is not a success means.
+/// The classification of a failed response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Classification {
     /// The kind of error.
     pub kind: ErrorKind,
     /// The cloud's code.
     pub code: Option<String>,
-    /// The cloud's words.
+    /// The cloud's message.
     pub message: String,
-    /// Refused for now: nothing was done, and the same request may be taken soon. So is a 429,
-    /// and OCI's 409 `IncorrectState`.
+    /// True if the request had no effect and may be accepted soon, as for 429 and OCI's 409 `IncorrectState`.
     pub retryable: bool,
 }
 
-/// Classifies a response that is not a success. Each cloud has one classifier, which is one table.
+/// Classifies a failed response. Each cloud has one classifier, which is one table.
 ///
-/// [`ErrorKind::Unavailable`] stands for "not well, and may have carried it out or not": whether
-/// the request is repeated, and whether the error becomes [`ErrorKind::Ambiguous`], is the
-/// client's business. Every other kind says that nothing was done.
+/// [`ErrorKind::Unavailable`] means that the request may have been carried out: the client decides whether to repeat it,
+/// and whether the error becomes [`ErrorKind::Ambiguous`]. Every other kind means that nothing was done.
 pub type Classify = fn(&Response) -> Classification;
 
-/// What HTTP itself says about a status; the base of every cloud's own table.
+/// Classifies by status alone. It is the base of every cloud's own table.
 #[must_use]
 pub fn by_status(response: &Response) -> Classification {
     let kind = match response.status.as_u16() {
@@ -167,7 +164,7 @@ mod tests {
             (vec![(RETRY_AFTER, " 0 ")], Some(0)),
             (vec![(RETRY_AFTER, "-1")], None),
             (vec![(RETRY_AFTER, "soon")], None),
-            // A moment so far away is none that a clock has.
+            // Larger than a clock can represent.
             (vec![(RETRY_AFTER, "18446744073709551615")], Some(86_400)),
             (vec![(RETRY_AFTER, "Fri, 31 Dec 9999 23:59:59 GMT"), noon.clone()], Some(86_400)),
             (vec![(RETRY_AFTER, "Mon, 02 Nov 2026 12:01:00 GMT")], None),

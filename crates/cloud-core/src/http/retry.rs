@@ -1,25 +1,23 @@
-//! Whether to send a request again, and when. Pure: nothing is sent and no time passes here.
+//! Decides whether to repeat a request, and when. It is pure: no I/O and no clock.
 
 use super::Effect;
 use crate::{ApiOperation, Error, ErrorKind};
 use backon::{BackoffBuilder as _, ExponentialBackoff, ExponentialBuilder};
 use std::time::Duration;
 
-/// How often and how long to repeat a request.
+/// Bounds of retries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Most attempts, the first included.
+    /// Maximum number of attempts, including the first.
     pub attempts: u32,
-    /// Pause after the first attempt, before jitter; each later one is twice as long.
+    /// Pause after the first attempt, before jitter. It doubles with each attempt.
     pub first: Duration,
-    /// Longest pause of ours, before jitter; the cloud may ask for a longer one.
+    /// Maximum pause, before jitter. The cloud may request a longer one.
     pub longest: Duration,
-    /// Most time for all attempts and pauses. No attempt begins after it, but the time spent
-    /// waiting for its turn at the pacer does not count: that has a bound of its own,
-    /// [`Config::longest_queue`](super::Config::longest_queue).
+    /// Maximum time of all attempts and pauses. No attempt starts after it. Waiting for the pacer does not count; it is
+    /// bounded by [`Config::longest_queue`](super::Config::longest_queue).
     pub budget: Duration,
-    /// Whether to try again where nobody listens at the cloud's address. A service that is being restarted is worth it; an
-    /// operator who has mistyped the address is not helped by waiting.
+    /// True to repeat a refused connection. It helps while a service restarts, but not with a mistyped address.
     pub refused_connections: bool,
 }
 
@@ -36,36 +34,36 @@ impl Default for Retry {
 }
 
 impl Retry {
-    /// Never again.
+    /// No retries.
     #[must_use]
     pub fn never() -> Self {
         Self { attempts: 1, ..Self::default() }
     }
 }
 
-/// What became of a request that did not succeed.
+/// The outcome of a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// It was never even tried: no credential, no signature, or no turn.
+    /// It was not attempted: no credential, no signature, or no permit.
     Unasked,
-    /// It never left.
+    /// It was not sent.
     NotSent,
-    /// The cloud answered that it has done nothing.
+    /// The cloud refused it and did nothing.
     Refused,
-    /// The cloud answered that it has done nothing, and may do it soon.
+    /// The cloud refused it for now and did nothing.
     RefusedForNow,
     /// It may have been carried out.
     Unknown,
 }
 
-/// One attempt that did not succeed.
+/// A failed attempt.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) fate: Fate,
     pub(super) error: Error,
 }
 
-/// What to do after a failure.
+/// The decision after a failure.
 #[derive(Debug)]
 pub(super) enum Next {
     Again(Duration),
@@ -80,7 +78,7 @@ pub(super) struct Attempts {
     pauses: ExponentialBackoff,
     made: u32,
     spent: Duration,
-    /// An attempt of a request that changes something may have been carried out.
+    /// True if an attempt of a request that changes something may have been carried out.
     perhaps_done: bool,
 }
 
@@ -97,16 +95,16 @@ impl Attempts {
         Self { retry, effect, pauses, made: 0, spent: Duration::ZERO, perhaps_done: false }
     }
 
-    /// Decides after an attempt that failed and took so long.
+    /// Decides after a failed attempt of this duration.
     pub(super) fn after(&mut self, failure: Failure, took: Duration) -> Next {
         self.made = self.made.saturating_add(1);
         self.spent = self.spent.saturating_add(took);
         self.perhaps_done |= failure.fate == Fate::Unknown && self.effect != Effect::None;
         let may_repeat = match failure.fate {
             Fate::NotSent | Fate::RefusedForNow => true,
-            // Who gets credentials has its own retry, and the queue its own bound.
+            // Fetching credentials has its own retries, and the queue its own bound.
             Fate::Unasked | Fate::Refused => false,
-            // What makes no sense to us now will not make sense the next time.
+            // A response that is not understood will not be the next time.
             Fate::Unknown => {
                 self.effect.repeatable() && failure.error.kind() != ErrorKind::Protocol
             }
@@ -124,23 +122,22 @@ impl Attempts {
         Next::Again(pause)
     }
 
-    /// Counts an attempt that is repeated at once with another credential; false if there is no
-    /// time left for that.
+    /// Counts an attempt that is repeated immediately with another credential. Returns false if no time is left.
     pub(super) fn renew(&mut self, took: Duration) -> bool {
         self.made = self.made.saturating_add(1);
         self.spent = self.spent.saturating_add(took);
         self.spent <= self.retry.budget
     }
 
-    /// The error to return: it must not say "nothing was done" if something may have been.
+    /// The error to return. It must not mean that nothing was done if something may have been.
     pub(super) fn conclude(&self, Failure { fate, error }: Failure) -> Error {
         let inconclusive = match error.kind() {
             ErrorKind::Unavailable
             | ErrorKind::Throttled
             | ErrorKind::Unauthenticated
             | ErrorKind::Protocol => true,
-            // The first attempt of a launch may be under way yet, and be why another has no room or
-            // no name, or finds something locked. A deletion whose repeat finds nothing is done.
+            // An earlier attempt of a launch may still be in progress, and cause an error about capacity, name or lock. A
+            // repeated delete that finds nothing has succeeded.
             ErrorKind::Conflict
             | ErrorKind::Forbidden
             | ErrorKind::NotFound
@@ -149,7 +146,7 @@ impl Attempts {
             | ErrorKind::Capacity => error.operation() == ApiOperation::Launch,
             ErrorKind::TokenUsedUp | ErrorKind::Ambiguous | ErrorKind::Unsupported => false,
         };
-        // Of an earlier attempt only the cloud can say that it was not carried out.
+        // Only the cloud can tell that an earlier attempt was not carried out.
         if self.perhaps_done && (inconclusive || fate == Fate::Unasked) {
             error.with_kind(ErrorKind::Ambiguous)
         } else {
@@ -324,7 +321,7 @@ mod tests {
     fn a_launch_stays_ambiguous_when_its_repeat_finds_a_lock() {
         let rows = [
             (ErrorKind::Conflict, ErrorKind::Ambiguous),
-            // That its token was used says what became of the first.
+            // The used token tells that the first attempt was carried out.
             (ErrorKind::TokenUsedUp, ErrorKind::TokenUsedUp),
         ];
         for (kind, expected) in rows {

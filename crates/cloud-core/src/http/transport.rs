@@ -1,4 +1,4 @@
-//! One request over the wire, and whether it was sent if that did not work.
+//! Sends one request, and finds out whether a failed one was sent.
 
 use super::retry::{Failure, Fate};
 use super::{Config, HeaderMap, Request, Response, Url, gzip};
@@ -32,7 +32,7 @@ impl Transport {
         Ok(self.secure.get_or_init(|| secure))
     }
 
-    /// Sends it with these headers and reads the whole answer, in bounded time and space.
+    /// Sends the request with these headers and reads the response, with bounded time and length.
     pub(super) async fn exchange(
         &self,
         request: &Request,
@@ -72,7 +72,7 @@ impl Transport {
         })
     }
 
-    /// Reads the body. Of an error's it is enough to have the beginning.
+    /// Reads the body. For an error, the start is enough.
     async fn read(&self, response: &mut reqwest::Response) -> Result<Bytes, TransportError> {
         let mut body = BytesMut::new();
         while let Some(chunk) = response.chunk().await.map_err(TransportError::Broken)? {
@@ -94,7 +94,7 @@ impl Transport {
             TransportError::Broken(cause) if cause.is_builder() => {
                 (Fate::Refused, ErrorKind::Invalid, format!("cannot build a request to {host}"))
             }
-            // Neither trust nor a protocol comes by waiting.
+            // A retry does not help with certificates and protocols.
             TransportError::Broken(cause) if cause.is_connect() && is_bad_handshake(cause) => {
                 (Fate::Refused, ErrorKind::Protocol, format!("no secure connection to {host}"))
             }
@@ -126,7 +126,7 @@ impl Transport {
     }
 }
 
-/// True if the other side's certificate or handshake is wrong: rustls calls that invalid data.
+/// True if the certificate or handshake is invalid, which rustls reports as invalid data.
 fn is_bad_handshake(cause: &reqwest::Error) -> bool {
     has_io_error(cause, io::ErrorKind::InvalidData)
 }

@@ -1,4 +1,4 @@
-//! The cloud in memory: what a test does to it, and how it takes one request.
+//! The cloud in memory: controls for tests, and the execution of a request.
 
 use super::fault::InjectedFault;
 use super::history::{Event, Moment, Outcome, Watcher};
@@ -13,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// A cloud in memory; clones are the same cloud.
+/// A cloud in memory. Clones share it.
 ///
-/// Besides [`Provider`](crate::Provider) it has what a test needs: injected faults, capacity, quota
-/// and throttling that change on the way, and a full history.
+/// In addition to [`Provider`](crate::Provider), it has controls for tests: injected faults; capacity, quota and throttling
+/// that can change; and a full history.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap().block_on(async {
@@ -42,7 +42,7 @@ use tokio::time::{Instant, sleep};
 #[derive(Clone, Debug)]
 pub struct MemoryCloud(Arc<Mutex<World>>);
 
-/// One request, before it is known what comes of it.
+/// A request before its outcome is known.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) operation: ApiOperation,
@@ -56,14 +56,13 @@ impl<'a> Call<'a> {
 }
 
 impl MemoryCloud {
-    /// A cloud without instances. Has to be called inside of a tokio run time, whose clock it
-    /// uses.
+    /// Creates a cloud without instances. Call it in a tokio runtime, whose clock it uses.
     #[must_use]
     pub fn new(settings: MemoryCloudSettings) -> Self {
         Self(Arc::new(Mutex::new(World::new(settings, Instant::now()))))
     }
 
-    /// Injects a fault into the next request of this operation; several are taken in their order.
+    /// Injects a fault into the next request of this operation. Several faults apply in order.
     pub fn inject(&self, operation: ApiOperation, fault: InjectedFault) {
         self.world().faults.script(operation, fault);
     }
@@ -78,13 +77,13 @@ impl MemoryCloud {
         self.world().faults.chance(operation, fault, probability);
     }
 
-    /// Injects no more faults, scripted or random.
+    /// Removes all faults, scripted and random.
     pub fn clear_faults(&self) {
         self.world().faults.clear();
     }
 
-    /// Room for so many machines of a shape in a zone, or in all zones together; without a number
-    /// there is no bound. A launch that asks for no zone goes to the first with room.
+    /// Sets the capacity for a shape in a zone, or in all zones together; without a number it is unbounded. A launch
+    /// without a zone goes to the first one with capacity.
     pub fn set_capacity(&self, shape: ShapeName, zone: Option<Zone>, machines: Option<u32>) {
         self.world().set_capacity(shape, zone, machines);
     }
@@ -99,17 +98,17 @@ impl MemoryCloud {
         self.world().settings.late_capacity = late;
     }
 
-    /// Most instances at a time from now on.
+    /// Sets the maximum number of instances.
     pub fn set_quota(&self, quota: Option<u32>) {
         self.world().settings.quota = quota;
     }
 
-    /// Requests per second from now on.
+    /// Sets the maximum rate of requests.
     pub fn set_throttle(&self, throttle: Option<Throttle>) {
         self.world().settings.throttle = throttle;
     }
 
-    /// Puts an instance into a state, as if by another's hand; false if there is none.
+    /// Sets the state of an instance, as if by an administrator. Returns false if it does not exist.
     #[must_use]
     pub fn force(&self, id: &InstanceId, state: InstanceState) -> bool {
         let now = Instant::now();
@@ -118,13 +117,13 @@ impl MemoryCloud {
         machine.map(|machine| machine.follow(now, [(now, state)])).is_some()
     }
 
-    /// Everything as it is now, without lag, latency or faults.
+    /// All instances now, without lag, latency or faults.
     #[must_use]
     pub fn instances(&self) -> Vec<Instance> {
         self.world().all(Instant::now())
     }
 
-    /// How often an instance has come up so far.
+    /// Number of boots of an instance so far.
     #[must_use]
     pub fn boots(&self, id: &InstanceId) -> Option<usize> {
         let now = Instant::now();
@@ -137,8 +136,8 @@ impl MemoryCloud {
         self.world().history.clone()
     }
 
-    /// Has every request told to this watcher from now on, at the very moment when it is carried
-    /// out, refused or lost. The watcher must not ask the cloud itself: the moment shows it.
+    /// Calls this watcher for every request from now on, when it is carried out, refused or lost. The watcher must not use
+    /// the cloud itself; it gets its state.
     pub fn watch(&self, watcher: impl Fn(&Moment<'_>) + Send + Sync + 'static) {
         self.world().watcher = Some(Watcher(Arc::new(watcher)));
     }
@@ -153,7 +152,7 @@ impl MemoryCloud {
         latency.draw(&mut world.random)
     }
 
-    /// Carries out one request with its latency and its fault.
+    /// Carries out a request with its latency and fault.
     pub(super) async fn call<T>(
         &self,
         call: Call<'_>,
@@ -187,7 +186,7 @@ impl MemoryCloud {
         work: impl FnOnce(&mut World, Instant, Option<InjectedFault>) -> Result<T>,
     ) -> Result<T> {
         let taken = Instant::now();
-        // The world is a function of time: what is to come can be written down now.
+        // The world is a function of time, so future changes can be recorded now.
         let now = if let Some(InjectedFault::DoneLater(pause)) = fault {
             after(taken, pause)
         } else {
@@ -227,7 +226,7 @@ impl MemoryCloud {
         result.map_err(|error| error.with_request_id(id))
     }
 
-    /// Finds an instance in one of the states that allow it, and lets it work for a while.
+    /// Starts an operation on an instance, if its state allows it.
     pub(super) async fn act(
         &self,
         call: Call<'_>,
@@ -269,14 +268,14 @@ impl MemoryCloud {
     }
 }
 
-/// What came of a request whose caller is answered.
+/// The outcome of a request with a response.
 fn heard<T>(result: Result<T>) -> (Result<T>, Outcome) {
     let outcome =
         result.as_ref().map_or_else(|error| Outcome::Refused(error.kind()), |_| Outcome::Done);
     (result, outcome)
 }
 
-/// No answer came: a request that changes something may have been carried out.
+/// The error without a response: a request that changes something may have been carried out.
 fn unanswered(operation: ApiOperation) -> Error {
     let kind = match operation {
         ApiOperation::Launch

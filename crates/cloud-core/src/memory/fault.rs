@@ -1,31 +1,30 @@
-//! What can go wrong with a request, by script or by chance.
+//! Faults of requests, scripted or random.
 
 use crate::{ApiOperation, ErrorKind};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What goes wrong with one request.
+/// The fault of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InjectedFault {
-    /// It is refused with this kind of error and not carried out.
+    /// Refuse the request with this kind of error, without carrying it out.
     Refuse(ErrorKind),
-    /// It is carried out, and the answer is lost on the way.
+    /// Carry out the request, and lose the response.
     LoseResponse,
-    /// It is lost on the way and not carried out; the caller cannot tell this from a lost answer.
+    /// Lose the request. The caller cannot distinguish this from a lost response.
     LoseRequest,
-    /// Everything is fine, only later.
+    /// Delay the request.
     Delay(Duration),
-    /// It is taken at once and carried out so much later, whoever waits for the answer by then: a caller that is gone has
-    /// stopped nothing. Who watches is told when it is taken.
+    /// Accept the request immediately and carry it out later, even if the caller is gone. Watchers are called when it is
+    /// accepted.
     DoneLater(Duration),
-    /// A launch is accepted, and fails with this kind while booting; other requests are fine.
+    /// Accept a launch that fails with this kind while booting. Other requests succeed.
     FailLater(ErrorKind),
-    /// A listing, or a page of it, shows nothing, as eventually consistent ones do now and then;
-    /// other requests are fine.
+    /// Return an empty listing or page, as eventually consistent clouds sometimes do. Other requests succeed.
     Flap,
 }
 
-/// A fault to come.
+/// A scripted fault.
 #[derive(Debug, Default)]
 pub(super) struct InjectedFaults {
     script: VecDeque<(ApiOperation, InjectedFault)>,
@@ -57,7 +56,7 @@ impl InjectedFaults {
         *self = Self::default();
     }
 
-    /// The fault of the next request: what the script has for it, or else what chance has.
+    /// The fault of the next request: scripted, or else random.
     pub(super) fn next(
         &mut self,
         operation: ApiOperation,

@@ -1,4 +1,4 @@
-//! What was asked of a cloud in memory, and what came of it.
+//! The history of requests to a cloud in memory.
 
 use super::world::World;
 use crate::{ApiOperation, ErrorKind, Instance};
@@ -10,22 +10,22 @@ use tokio::time::Instant;
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When it was carried out or refused, counted from the beginning of the cloud.
+    /// Time at which it was carried out or refused, since the creation of the cloud.
     pub at: Duration,
-    /// What was asked.
+    /// The operation.
     pub operation: ApiOperation,
-    /// Of what.
+    /// The subject.
     pub subject: Option<String>,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was carried out, and the caller knows.
+    /// It was carried out, and the caller got the response.
     Done,
-    /// It was carried out, and the answer was lost.
+    /// It was carried out, and the response was lost.
     DoneUnacknowledged,
     /// It was refused with this kind of error.
     Refused(ErrorKind),
@@ -33,13 +33,13 @@ pub enum Outcome {
     Lost,
 }
 
-/// A request at the very moment when it is carried out, refused or lost.
+/// A request when it is carried out, refused or lost.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Moment<'a> {
     /// The request.
     pub event: &'a Event,
-    /// The instance that it is about, as it was before, if the request names one.
+    /// The instance that the request names, before the request.
     pub before: Option<Instance>,
     world: &'a World,
     now: Instant,
@@ -55,14 +55,14 @@ impl<'a> Moment<'a> {
         Self { event, before, world, now }
     }
 
-    /// Everything as it is afterwards, without lag, latency or faults.
+    /// All instances after the request, without lag, latency or faults.
     #[must_use]
     pub fn instances(&self) -> Vec<Instance> {
         self.world.all(self.now)
     }
 }
 
-/// Who is told of every request.
+/// The watchers of requests.
 #[derive(Clone)]
 pub(super) struct Watcher(pub(super) Arc<dyn Fn(&Moment<'_>) + Send + Sync>);
 

@@ -1,4 +1,4 @@
-//! One machine: its past and its future are a list, and every look at it a function of time.
+//! A machine as a list of past and future changes, so that its state is a function of time.
 
 use crate::{ErrorKind, Fault, ImageId, Instance, InstanceId, InstanceSpec, InstanceState};
 use std::net::IpAddr;
@@ -13,9 +13,9 @@ pub(super) struct Machine {
     address: IpAddr,
     addressed: Option<Instant>,
     fault: Option<Fault>,
-    /// When which state begins; the first is the launch.
+    /// The states with their start; the first is the launch.
     states: Vec<(Instant, InstanceState)>,
-    /// When which image is shown.
+    /// The images with their start.
     images: Vec<(Instant, ImageId)>,
     forgotten: Option<Instant>,
 }
@@ -41,13 +41,13 @@ impl Machine {
         }
     }
 
-    /// Runs from then on, and has its address some time after.
+    /// Runs from a time on, and gets its address later.
     pub(super) fn run_at(&mut self, running: Instant, addressed: Instant) {
         self.states.push((running, InstanceState::Running));
         self.addressed = Some(addressed);
     }
 
-    /// Is broken from then on.
+    /// Fails at a time.
     pub(super) fn fail_at(&mut self, at: Instant, kind: ErrorKind) {
         self.states.push((at, InstanceState::Failed));
         let message = match kind {
@@ -57,7 +57,7 @@ impl Machine {
         self.fault = Some(Fault { kind, message });
     }
 
-    /// Forgets what was to come, and goes through these states instead.
+    /// Replaces the future states by these.
     pub(super) fn follow(
         &mut self,
         now: Instant,
@@ -94,7 +94,7 @@ impl Machine {
         (live && self.addressed.is_some_and(|addressed| addressed <= at)).then_some(self.address)
     }
 
-    /// As the cloud shows it at a time; none before its launch and after it is forgotten.
+    /// The instance at a time; none before its launch and after it is forgotten.
     pub(super) fn view(&self, at: Instant) -> Option<Instance> {
         let state = self.state(at)?.clone();
         let failed = state == InstanceState::Failed;
@@ -108,7 +108,7 @@ impl Machine {
     }
 }
 
-/// The last that has begun.
+/// The last entry that has started.
 fn latest<T>(timeline: &[(Instant, T)], at: Instant) -> Option<&T> {
     timeline.iter().rev().find(|(begin, _)| *begin <= at).map(|(_, value)| value)
 }

@@ -1,8 +1,7 @@
 //! A cloud in memory, as strict as the real ones.
 //!
-//! [`MemoryCloud`] lives on tokio's clock: with the clock paused, an hour passes in
-//! microseconds. What it does depends on its [`MemoryCloudSettings`] and their seed alone, so that a run
-//! that went wrong can be had again.
+//! [`MemoryCloud`] uses tokio's clock: while that is paused, an hour passes in microseconds. Its behaviour depends only on
+//! its [`MemoryCloudSettings`] with their seed, so that a failed run can be repeated.
 
 mod cloud;
 mod fault;

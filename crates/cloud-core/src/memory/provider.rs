@@ -1,4 +1,4 @@
-//! What a provider has to do, done by the cloud in memory.
+//! [`MemoryCloud`](super::MemoryCloud) as a [`Provider`].
 
 use super::cloud::{Call, MemoryCloud};
 use super::fault::InjectedFault;
@@ -53,7 +53,7 @@ impl Provider for MemoryCloud {
         self.call(call, |world, now, fault| world.launch(now, spec, late(fault))).await
     }
 
-    /// One request for as many as a batch takes: the fault of the request is that of all its launches.
+    /// Launches in batches. The fault of a request applies to all its launches.
     async fn launch_many(&self, specs: &[InstanceSpec]) -> Vec<Result<Instance>> {
         let batch = self.world().settings.batch.max(1);
         let mut results = Vec::with_capacity(specs.len());

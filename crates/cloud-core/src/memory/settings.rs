@@ -1,25 +1,25 @@
-//! What a cloud in memory is like.
+//! Settings of the cloud in memory.
 
 use crate::{Capabilities, Image, ImageId, ImageName, Shape, ShapeName, Zone};
 use std::time::Duration;
 
-/// How long something takes: between two times, as the seed has it.
+/// A random duration between two bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// At least this.
+    /// The minimum.
     pub least: Duration,
-    /// At most this.
+    /// The maximum.
     pub most: Duration,
 }
 
 impl Span {
-    /// Between so many milliseconds and so many.
+    /// Creates a range from milliseconds.
     #[must_use]
     pub const fn millis(least: u64, most: u64) -> Self {
         Self { least: Duration::from_millis(least), most: Duration::from_millis(most) }
     }
 
-    /// No time at all.
+    /// No duration.
     #[must_use]
     pub const fn zero() -> Self {
         Self::millis(0, 0)
@@ -31,57 +31,57 @@ impl Span {
     }
 }
 
-/// How many requests are taken.
+/// The rate limit of requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Throttle {
-    /// In the long run, per second.
+    /// The sustained rate per second.
     pub rate: f64,
-    /// At once, after a rest.
+    /// The burst.
     pub burst: f64,
 }
 
-/// What a [`MemoryCloud`](super::MemoryCloud) is like.
+/// Settings of a [`MemoryCloud`](super::MemoryCloud).
 ///
 /// The default is a cloud with all capabilities, three zones, two shapes and two images, where
 /// machines come up in about half a minute.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemoryCloudSettings {
-    /// Where all that is left to chance comes from.
+    /// The seed of all randomness.
     pub seed: u64,
-    /// What it can do.
+    /// Its capabilities.
     pub capabilities: Capabilities,
-    /// Most launches in one request.
+    /// Maximum number of launches per request.
     pub batch: usize,
-    /// The shapes on offer, and in which zones.
+    /// The shapes, and the zones that offer them.
     pub shapes: Vec<Shape>,
-    /// The images there are.
+    /// The images.
     pub images: Vec<Image>,
-    /// From one end of a request to the other.
+    /// Latency of a request.
     pub latency: Span,
-    /// From the launch to running, or to a late failure.
+    /// Time from the launch to running, or to a late failure.
     pub boot: Span,
-    /// From running to an address.
+    /// Time from running to an address.
     pub address: Span,
-    /// Instances are shown with their addresses; else these have to be asked for, as with OCI.
+    /// True if listings have addresses; otherwise they need a request, as with OCI.
     pub shows_addresses: bool,
-    /// From terminating to terminated.
+    /// Time from terminating to terminated.
     pub terminate: Span,
-    /// How long a reboot, a rebuild, a start or a snapshot takes.
+    /// Duration of a reboot, a rebuild, a start or a snapshot.
     pub work: Span,
-    /// How long a terminated instance is still shown.
+    /// Time for which a terminated instance is still listed.
     pub linger: Duration,
-    /// How far listings are behind.
+    /// Lag of listings.
     pub lag: Duration,
-    /// Most instances on one page of a listing; each page is a request.
+    /// Maximum number of instances per page of a listing. Each page is a request.
     pub page: usize,
-    /// Most instances at a time.
+    /// Maximum number of instances.
     pub quota: Option<u32>,
-    /// How many requests are taken, if not all.
+    /// The rate limit, if any.
     pub throttle: Option<Throttle>,
-    /// How long a launch token is remembered.
+    /// Lifetime of a launch token.
     pub token_life: Duration,
-    /// A launch without capacity is accepted and fails later, as with Nova.
+    /// True if a launch without capacity is accepted and fails later, as with Nova.
     pub late_capacity: bool,
 }
 

@@ -1,4 +1,4 @@
-//! All that a cloud in memory knows, and what each request does to it. No time passes here.
+//! The state of a cloud in memory, and the effect of each request, without a clock.
 
 use super::cloud::Call;
 use super::fault::InjectedFaults;
@@ -33,7 +33,7 @@ pub(super) struct World {
     pub(super) watcher: Option<Watcher>,
 }
 
-/// What a launch token was used for.
+/// The launch of a token.
 #[derive(Debug)]
 struct Used {
     at: Instant,
@@ -75,14 +75,14 @@ impl World {
         self.history.push(event);
     }
 
-    /// What a request names, as it is, for whoever watches.
+    /// The instance that a request names, for watchers.
     pub(super) fn watched(&self, now: Instant, subject: Option<&str>) -> Option<Instance> {
         let subject = subject.filter(|_| self.watcher.is_some())?;
         let named = |machine: &&Machine| machine.id.as_str() == subject;
         self.machines.iter().find(named).and_then(|machine| machine.view(now))
     }
 
-    /// Takes a request, or says how long to wait.
+    /// Accepts a request, or returns the time to wait.
     pub(super) fn admit(&mut self, now: Instant) -> Result<(), Duration> {
         let Some(Throttle { rate, burst }) = self.settings.throttle else {
             self.bucket = None;
@@ -95,7 +95,7 @@ impl World {
         if taken {
             return Ok(());
         }
-        // As the real ones: whole seconds.
+        // Like real clouds, in whole seconds.
         let pause = Duration::try_from_secs_f64((1.0 / rate).ceil());
         Err(pause.unwrap_or(LONGEST_PAUSE).clamp(SHORTEST_PAUSE, LONGEST_PAUSE))
     }
@@ -112,8 +112,7 @@ impl World {
         };
     }
 
-    /// What a listing shows, in the order of the launches: no more than a page from this place on,
-    /// and the place of the next page.
+    /// A page of a listing, in the order of launches, and the position of the next page.
     pub(super) fn page(&self, now: Instant, from: usize) -> (Vec<Instance>, Option<usize>) {
         let then = now.checked_sub(self.settings.lag).filter(|then| *then >= self.begun);
         let mut instances = Vec::new();
@@ -126,13 +125,13 @@ impl World {
         (instances, None)
     }
 
-    /// An instance as an answer shows it.
+    /// An instance as in a response.
     pub(super) fn shown(&self, mut instance: Instance) -> Instance {
         instance.address = instance.address.filter(|_| self.settings.shows_addresses);
         instance
     }
 
-    /// Everything as it is, for assertions.
+    /// All instances, for assertions.
     pub(super) fn all(&self, now: Instant) -> Vec<Instance> {
         self.machines.iter().filter_map(|machine| machine.view(now)).collect()
     }
@@ -193,13 +192,13 @@ impl World {
         Ok(())
     }
 
-    /// The token that counts: a cloud that knows none ignores it.
+    /// The token, if the cloud supports tokens.
     fn token(&self, spec: &InstanceSpec) -> Option<LaunchToken> {
         let known = self.settings.capabilities.has(Capability::LaunchToken);
         spec.token.clone().filter(|_| known)
     }
 
-    /// The instance that this launch has already made, if it is a repeat.
+    /// The instance of an earlier launch with the same token.
     fn first_launch(&self, now: Instant, spec: &InstanceSpec) -> Result<Option<Instance>> {
         let used = self.token(spec).and_then(|token| self.tokens.get(&token));
         let life = self.settings.token_life;
@@ -211,7 +210,7 @@ impl World {
                 .because("the token was used with another request"));
         }
         let first = self.machines.iter().find(|machine| machine.id == used.id);
-        // One that is still at work is the one that it will be.
+        // An instance in progress counts as its final state.
         match first.and_then(|machine| machine.view(now.max(used.at))) {
             Some(instance) if !instance.state.is_leaving() => Ok(Some(instance)),
             Some(_) | None => Err(Error::new(ErrorKind::TokenUsedUp, ApiOperation::Launch)
@@ -237,8 +236,7 @@ impl World {
         shown.unwrap_or_else(|| Instance::launched(id, spec))
     }
 
-    /// The launch with its zone, the first with room if it does not ask for one; true if there is
-    /// no room.
+    /// Assigns a zone to a launch: the requested one, or the first with capacity. Returns true if there is no capacity.
     fn place(&self, now: Instant, spec: &InstanceSpec) -> (InstanceSpec, bool) {
         let shape = self.settings.shapes.iter().find(|shape| shape.offers(&spec.shape));
         let all = shape.map(|shape| shape.zones.as_slice()).unwrap_or_default();
@@ -250,7 +248,7 @@ impl World {
         (placed, full)
     }
 
-    /// True if there is no room for the shape in the zone, or in all together.
+    /// True if the shape has no capacity in the zone or in all zones together.
     fn is_full(&self, now: Instant, shape: &ShapeName, zone: Option<&Zone>) -> bool {
         let Some(capacity) = self.capacity.get(&(shape.clone(), zone.cloned())) else {
             return false;
@@ -277,7 +275,7 @@ impl World {
         self.settings.shapes.clone()
     }
 
-    /// An image that can be used now.
+    /// An image that is available now.
     pub(super) fn image(&self, now: Instant, id: &ImageId) -> Option<&Image> {
         let usable = |(image, from): &&(Image, Instant)| image.id == *id && *from <= now;
         self.images.iter().find(usable).map(|(image, _)| image)
@@ -300,9 +298,9 @@ impl World {
     }
 }
 
-/// What a throttled request is told to wait.
+/// The time that a throttled request is told to wait.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
-/// Machines are made some time after this, counted from 1970.
+/// The epoch of creation times, since 1970.
 const EPOCH: Duration = Duration::from_secs(1_700_000_000);

@@ -1,4 +1,4 @@
-//! Where a configuration is written, and the errors that name the place and the remedy.
+//! Sources of values, and errors that name the source and the remedy.
 
 use crate::key::KeyError;
 use cloud_core::ConfigError;
@@ -6,16 +6,16 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A line of a file.
     Line(PathBuf, usize),
-    /// A file of the program's own.
+    /// The program's own configuration file.
     File(PathBuf),
     /// An environment variable.
     Variable(&'static str),
-    /// What the program was told.
+    /// The program's own settings.
     Program,
 }
 
@@ -47,12 +47,12 @@ pub(super) fn unreadable(path: &Path, source: io::Error) -> ConfigError {
         .caused_by(source)
 }
 
-/// A value does not have the form that it must have.
+/// A value has an invalid format.
 pub(super) fn malformed(place: &Origin, key: &str, what: &str) -> ConfigError {
     ConfigError::new(format!("{place}: {key} is {what}"))
 }
 
-/// A file that is named is not there.
+/// A named file does not exist.
 pub(super) fn no_named_file(
     place: &Origin,
     key: &str,
@@ -64,7 +64,7 @@ pub(super) fn no_named_file(
         .caused_by(source)
 }
 
-/// A file that is to have certificates has none.
+/// A file has no certificates.
 pub(super) fn no_certificate(place: &Origin, path: &Path) -> ConfigError {
     let path = path.display();
     ConfigError::new(format!(

@@ -1,9 +1,8 @@
-//! The form of `~/.oci/config`: sections, and keys with values, as Python's `configparser` reads
-//! them without interpolation.
+//! Parses the format of `~/.oci/config`: sections with keys and values, like Python's `configparser` without interpolation.
 
 use std::fmt;
 
-/// A file with its lines.
+/// A parsed file.
 #[derive(Debug)]
 pub(super) struct Ini {
     sections: Vec<Section>,
@@ -29,7 +28,7 @@ impl fmt::Debug for Entry {
     }
 }
 
-/// What is wrong with a line.
+/// An error in a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) line: usize,
@@ -48,7 +47,7 @@ impl Ini {
                 continue;
             }
             if let Some(name) = text.strip_prefix('[') {
-                // Whatever follows the last bracket counts for nothing, a comment or not.
+                // Text after the last bracket is ignored.
                 let named = name.rsplit_once(']').filter(|(name, _)| !name.is_empty());
                 let Some((name, _)) = named else {
                     return wrong("a profile is [NAME] on a line of its own".to_owned());
@@ -79,18 +78,18 @@ impl Ini {
         self.sections.iter().map(|section| section.name.as_str()).collect()
     }
 
-    /// True if there is such a profile; `DEFAULT` is always there, as an empty one.
+    /// True if the profile exists; `DEFAULT` always does.
     pub(super) fn has(&self, profile: &str) -> bool {
         profile == DEFAULT || self.section(profile).is_some()
     }
 
-    /// True if a profile says it itself.
+    /// True if the profile itself sets the key.
     pub(super) fn has_own(&self, profile: &str, key: &str) -> bool {
         let section = self.section(profile);
         section.is_some_and(|section| section.entries.iter().any(|entry| entry.key == key))
     }
 
-    /// A profile's value, or the one that all profiles inherit; an empty value is none.
+    /// The value of a profile, or else of `DEFAULT`. An empty value counts as unset.
     pub(super) fn get(&self, profile: &str, key: &str) -> Option<&Entry> {
         let of = |name| self.section(name)?.entries.iter().find(|entry| entry.key == key);
         of(profile).or_else(|| of(DEFAULT)).filter(|entry| !entry.value.is_empty())
@@ -135,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_comment_behind_a_profile_is_ignored() {
-        // As Python 3 reads them.
+        // As in Python 3.
         let table = [
             ("[DEFAULT] # ours", "DEFAULT"),
             ("[DEFAULT];x", "DEFAULT"),

@@ -1,4 +1,4 @@
-//! The values of one profile: environment first, then file.
+//! Looks up the values of a profile: in the environment, then in the file.
 
 use super::error::{bad_key, malformed, no_file, no_named_file, unreadable};
 use super::ini::Ini;
@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// A value and where it comes from.
+/// A value and its source.
 pub(super) struct Found {
     pub(super) value: String,
     pub(super) place: Origin,
 }
 
-/// Reads values for one profile: environment first, then file.
+/// Reads the values of a profile: from the environment, then from the file.
 pub(super) struct Lookup<'a> {
     sources: &'a Sources<'a>,
     now: SystemTime,
@@ -69,7 +69,7 @@ impl<'a> Lookup<'a> {
         Some(Found { value: entry.value.clone(), place })
     }
 
-    /// True for a token without a user beside it; a user that all profiles inherit is another's.
+    /// True for a token without a user. A user in `DEFAULT` does not count.
     pub(super) fn is_session(&self) -> bool {
         let own = |key: &str| self.ini.as_ref().is_some_and(|ini| ini.has_own(&self.profile, key));
         let told = self.sources.variable("OCI_CLI_USER").is_some();
@@ -84,7 +84,7 @@ impl<'a> Lookup<'a> {
         })
     }
 
-    /// The region that the SDK takes where a profile has none.
+    /// The region that the SDK uses if a profile has none.
     pub(super) fn region_variable(&self) -> Result<Found, ConfigError> {
         let name = "OCI_REGION";
         match self.sources.variable(name) {
@@ -96,7 +96,7 @@ impl<'a> Lookup<'a> {
     pub(super) fn ocid(&self, key: &'static str) -> Result<String, ConfigError> {
         let Found { value, place } = self.need(key)?;
         let plain = value.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"/".contains(&byte));
-        // The second form is that of tenancies and users of the first years.
+        // The second format is that of early tenancies and users.
         let known = [format!("ocid1.{key}."), format!("ocidv1:{key}:")];
         if plain && known.iter().any(|beginning| value.starts_with(beginning)) {
             return Ok(value);
@@ -154,7 +154,7 @@ impl<'a> Lookup<'a> {
         Ok((path, key))
     }
 
-    /// A file that not everybody may read. Its group may: `root:slurm 0640` keeps a key from who uses it.
+    /// Reads a file that others must not be able to read. Its group may, as with `root:slurm 0640`.
     fn file_of(&self, key: &'static str) -> Result<(PathBuf, String), ConfigError> {
         let Found { value, place } = self.need(key)?;
         let path = self.sources.expand(&value);
@@ -190,7 +190,7 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// What is wrong with a file whose bytes are not text.
+/// The error for a file that is not UTF-8.
 fn not_text(place: &Origin, key: &'static str, path: &Path) -> ConfigError {
     match key {
         "security_token_file" => no_token(place, path),
@@ -203,7 +203,7 @@ fn no_token(place: &Origin, path: &Path) -> ConfigError {
     malformed(place, "security_token_file", &what)
 }
 
-/// Keys of a profile and the variables that go before them.
+/// Keys of a profile, and the variables that override them.
 const VARIABLES: &[(&str, &str)] = &[
     ("user", "OCI_CLI_USER"),
     ("tenancy", "OCI_CLI_TENANCY"),
@@ -214,7 +214,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("security_token_file", "OCI_CLI_SECURITY_TOKEN_FILE"),
 ];
 
-/// The configuration file that is to be read, if there is one.
+/// Finds the configuration file, if there is one.
 fn config_file(
     sources: &Sources<'_>,
     overrides: &Overrides,

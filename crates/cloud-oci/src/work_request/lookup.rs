@@ -1,4 +1,4 @@
-//! What the cloud says of a work request.
+//! Looks up work requests.
 
 use super::Goal;
 use crate::api::{Api, Service};
@@ -8,15 +8,15 @@ use crate::wire::{WorkRequest, WorkRequestError};
 use cloud_core::http::Method;
 use cloud_core::{ApiOperation, ErrorKind, Fault, InstanceId, Result};
 
-/// An instance to look up: what became of it?
+/// An instance to look up.
 pub(super) struct Question {
     pub(super) id: InstanceId,
     pub(super) goal: Goal,
-    /// The work request; unknown for an instance that another process launched.
+    /// The work request, unless another process launched the instance.
     pub(super) work: Option<String>,
 }
 
-/// What a lookup has found.
+/// The result of a lookup.
 pub(super) struct Found {
     pub(super) id: InstanceId,
     pub(super) goal: Goal,
@@ -26,7 +26,7 @@ pub(super) struct Found {
 }
 
 impl Question {
-    /// Looks up the work request, where it is not known, and how far it is.
+    /// Finds the work request if it is unknown, and gets its status.
     pub(super) async fn look_up(self, api: &Api, compartment: &str) -> Found {
         let Self { id, goal, work } = self;
         let work = match work {
@@ -45,7 +45,7 @@ impl Question {
     }
 }
 
-/// The work request that launched an instance: the oldest of its launches, as nothing comes before.
+/// Finds the work request that launched an instance, which is its oldest one.
 async fn launch_of(api: &Api, compartment: &str, id: &InstanceId) -> Result<Option<String>> {
     let listing = Listing {
         operation: ApiOperation::Get,
@@ -64,7 +64,7 @@ async fn launch_of(api: &Api, compartment: &str, id: &InstanceId) -> Result<Opti
     Ok(first.and_then(|request| request.id))
 }
 
-/// What a work request says.
+/// The content of a work request.
 pub(super) enum Progress {
     Failed(Fault),
     Ended,
@@ -88,7 +88,7 @@ async fn progress(api: &Api, work: &str) -> Result<Progress> {
     })
 }
 
-/// The first error of a work request, or the one that says most about what to do.
+/// The first error of a work request, or the most informative one.
 async fn fault(api: &Api, work: &str) -> Result<Option<Fault>> {
     let path = ["workRequests", work, "errors"];
     let listing = Listing {

@@ -1,4 +1,4 @@
-//! One cloud's entry of a clouds.yaml, made into a [`Config`].
+//! Converts an entry of a clouds.yaml into a [`Config`].
 
 use super::{Account, ApplicationCredential, Config, Credentials, Domain, Origin};
 use crate::catalog::{Interface, Service};
@@ -6,7 +6,7 @@ use cloud_core::http::{Roots, Url};
 use cloud_core::{ConfigError, Secret, Sources};
 use serde_json::Value;
 
-/// An entry, and where it stands for errors.
+/// An entry, and its position for errors.
 struct Entry<'a> {
     origin: &'a Origin,
     value: &'a Value,
@@ -35,18 +35,18 @@ pub(super) fn config(
     Ok(Config { origin, auth_url, credentials, region, interface, overrides, roots, warnings })
 }
 
-/// A setting that is missing or makes no sense.
+/// An error for a missing or invalid setting.
 pub(crate) fn bad_setting(origin: &Origin, key: &str, problem: &str, remedy: &str) -> ConfigError {
     ConfigError::new(format!("{origin}: {key} {problem}: {remedy}"))
 }
 
 impl Entry<'_> {
-    /// A setting that is there and not empty, as text: numbers are often written without quotes.
+    /// A non-empty setting as text, because numbers are often written without quotes.
     fn text(&self, key: &str) -> Option<String> {
         as_text(self.value.get(key)?)
     }
 
-    /// A setting of `auth`; some write these beside it, and the client takes that too.
+    /// A setting of `auth`. OpenStack's client also accepts these on the top level.
     fn auth(&self, key: &str) -> Option<String> {
         self.value.get("auth").and_then(|auth| as_text(auth.get(key)?)).or_else(|| self.text(key))
     }
@@ -55,7 +55,7 @@ impl Entry<'_> {
         bad_setting(self.origin, key, problem, remedy)
     }
 
-    /// What would silently mean something else to us than to OpenStack's client.
+    /// Rejects settings that OpenStack's client would interpret differently.
     fn refuse_what_we_cannot(&self) -> Result<(), ConfigError> {
         if self.text("profile").is_some() || self.text("cloud").is_some() {
             let remedy = "write its auth_url and the rest into the cloud's own entry";
@@ -93,7 +93,7 @@ impl Entry<'_> {
         let Some(url) = url else {
             return Err(self.bad(key, "is not an http or https URL", "correct it"));
         };
-        // Addresses are printed.
+        // Addresses are printed, so they must not contain a password.
         if !url.username().is_empty() || url.password().is_some() {
             let remedy = "take them out: what proves who we are stands under auth";
             return Err(self.bad(key, "has a user name or password in it", remedy));
@@ -101,7 +101,7 @@ impl Entry<'_> {
         Ok(url)
     }
 
-    /// The region; of several under `regions` none is as good as another.
+    /// The region. Several under `regions` are ambiguous.
     fn region(&self) -> Result<Option<String>, ConfigError> {
         if let Some(region) = self.text("region_name") {
             return Ok(Some(region));
@@ -142,7 +142,7 @@ impl Entry<'_> {
             ));
             return Ok(Roots::Unchecked);
         }
-        // A file under `verify` is one of the older ways to say cacert.
+        // A file in `verify` is an older form of cacert.
         let verify = self.text("verify").filter(|_| self.flag("verify").is_none());
         let Some(file) = self.text("cacert").or(verify) else {
             return Ok(Roots::System);

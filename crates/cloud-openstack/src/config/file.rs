@@ -1,4 +1,4 @@
-//! Finding and reading clouds.yaml and secure.yaml.
+//! Finds and reads clouds.yaml and secure.yaml.
 
 use super::names;
 use cloud_core::{ConfigError, Sources};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The cloud that is meant where none is named.
+/// The default cloud.
 const USUAL: &str = "openstack";
 
 pub(super) struct Found {
@@ -21,9 +21,9 @@ struct Document {
     open_to_others: bool,
 }
 
-/// Reads the first clouds.yaml there is, with what the first secure.yaml adds to it.
+/// Reads the first clouds.yaml, merged with the first secure.yaml.
 ///
-/// The cloud is for the error if there is none.
+/// The cloud is for the error if there is no file.
 pub(super) fn find(
     sources: &Sources<'_>,
     directories: &[PathBuf],
@@ -60,7 +60,7 @@ pub(super) fn find(
     Ok(Found { file, clouds, warnings })
 }
 
-/// The cloud to use, which is one that there is.
+/// The name of the cloud to use, which exists.
 pub(super) fn choose(found: &Found, named: Option<String>) -> Result<String, ConfigError> {
     let known: Vec<&String> = found.clouds.keys().collect();
     let file = found.file.display();
@@ -89,7 +89,7 @@ pub(super) fn choose(found: &Found, named: Option<String>) -> Result<String, Con
     }
 }
 
-/// The file that a variable names, and no other; else those in the directories.
+/// The file that a variable names, or else those in the directories.
 fn places(named: Option<&str>, directories: &[PathBuf], stem: &str) -> Vec<PathBuf> {
     if let Some(file) = named {
         return vec![PathBuf::from(file)];
@@ -99,8 +99,8 @@ fn places(named: Option<&str>, directories: &[PathBuf], stem: &str) -> Vec<PathB
     directories.iter().flat_map(in_each).collect()
 }
 
-/// The first that there is, and the first before it that we may not read: that one is passed over,
-/// as OpenStack's client does, but not without a word.
+/// The first readable file, and the first unreadable one before it. That is skipped as in OpenStack's client, but with a
+/// warning.
 fn first(
     sources: &Sources<'_>,
     places: &[PathBuf],
@@ -131,7 +131,7 @@ fn is_absent(error: &io::Error) -> bool {
 fn parse(file: &Path, bytes: &[u8]) -> Result<Value, ConfigError> {
     let text = std::str::from_utf8(bytes).map_err(|_cause| malformed(file, "not UTF-8"))?;
     serde_saphyr::from_str(text).map_err(|error| {
-        // The reader's own words come with an excerpt, and that may be a password.
+        // The parser's message has an excerpt, which may be a password.
         let at = error.location();
         let at = at.map(|at| format!(", at line {} column {}", at.line(), at.column()));
         malformed(file, &format!("no YAML{}", at.unwrap_or_default()))
@@ -149,7 +149,7 @@ fn clouds(document: Document) -> Result<Map<String, Value>, ConfigError> {
     }
 }
 
-/// Lays one tree over another.
+/// Merges one tree into another.
 fn merge(under: &mut Value, over: Value) {
     match (under, over) {
         (Value::Object(under), Value::Object(over)) => {
@@ -190,7 +190,7 @@ fn unreadable(file: &Path, source: io::Error) -> ConfigError {
         .caused_by(source)
 }
 
-/// An error with the position of a mistake, and without the text there, which may be a secret.
+/// An error with the position of a syntax error, but without the text, which may be secret.
 fn malformed(file: &Path, problem: &str) -> ConfigError {
     ConfigError::new(format!("{}: {problem}: correct it", file.display()))
 }

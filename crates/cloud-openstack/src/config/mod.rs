@@ -1,4 +1,4 @@
-//! Which cloud, and how to get in: clouds.yaml, secure.yaml and the `OS_*` variables.
+//! Configuration of a cloud: clouds.yaml, secure.yaml and the `OS_*` variables.
 
 mod entry;
 mod file;
@@ -14,17 +14,17 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::path::PathBuf;
 
-/// Which cloud to look for, and where.
+/// The cloud to find, and where.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Search {
-    /// The cloud asked for, if any.
+    /// The requested cloud, if any.
     pub cloud: Option<String>,
-    /// Directories that may have a clouds.yaml, best first.
+    /// Directories that may have a clouds.yaml, in order of preference.
     pub directories: Vec<PathBuf>,
 }
 
 impl Search {
-    /// The usual places: the current directory, that of the user, that of the machine.
+    /// The usual places: the current directory, the user's and the system's.
     #[must_use]
     pub fn usual(sources: &Sources<'_>) -> Self {
         let user = sources.variable("XDG_CONFIG_HOME").map(PathBuf::from);
@@ -34,29 +34,29 @@ impl Search {
     }
 }
 
-/// How to get into one cloud.
+/// The configuration of a cloud.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
-    /// Where all this was written, for errors.
+    /// Where this was configured, for errors.
     pub origin: Origin,
     /// Keystone, up to and including `/v3`.
     pub auth_url: Url,
-    /// Who we are.
+    /// The credentials.
     pub credentials: Credentials,
-    /// The region to use. If none is given, the catalog has to have but one for what we use.
+    /// The region. Without it, all used services must be in a single one.
     pub region: Option<String>,
     /// Which of a service's endpoints to use.
     pub interface: Interface,
-    /// Endpoints that are not taken from the catalog.
+    /// Addresses that override the catalog.
     pub overrides: BTreeMap<Service, Url>,
-    /// Whom to trust.
+    /// The trusted certificate authorities.
     pub roots: Roots,
-    /// What an operator should know and change.
+    /// Warnings for the operator.
     pub warnings: Vec<String>,
 }
 
-/// Where a configuration was written.
+/// The origin of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// A cloud of a clouds.yaml.
@@ -79,7 +79,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Who we are, and what proves it.
+/// The kinds of credentials.
 #[derive(Clone, Debug)]
 pub enum Credentials {
     /// A user with a password, in a project.
@@ -91,15 +91,14 @@ pub enum Credentials {
         /// The project to work in.
         scope: Account,
     },
-    /// An application credential, which knows its project.
+    /// An application credential, which has a project.
     ApplicationCredential {
-        /// Its id, or its name and whose it is.
+        /// Its id, or its name and user.
         identity: ApplicationCredential,
         /// Its secret.
         secret: Secret<String>,
     },
-    /// A token that somebody else got, in a project. Without one Keystone takes the user's default project, and not that of
-    /// the token.
+    /// An existing token, in a project. Without a project, Keystone uses the user's default one and not that of the token.
     Token {
         /// The token.
         token: Secret<String>,
@@ -109,7 +108,7 @@ pub enum Credentials {
 }
 
 impl Credentials {
-    /// What it is called in a sentence.
+    /// The description in messages.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Password { .. } => "the user name and password",
@@ -119,12 +118,12 @@ impl Credentials {
     }
 }
 
-/// Which application credential.
+/// The identification of an application credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApplicationCredential {
     /// By id.
     Id(String),
-    /// By name, which is one of its user's.
+    /// By name and user.
     Name {
         /// The name.
         name: String,
@@ -157,9 +156,8 @@ pub enum Domain {
 }
 
 impl Config {
-    /// Reads what the sources say, in the order that OpenStack's own client has: the cloud asked
-    /// for, else the one that `OS_CLOUD` names, else the `OS_*` variables if there is an
-    /// `OS_AUTH_URL`, else the file's cloud `openstack`, else its only one.
+    /// Reads the configuration in the order of OpenStack's own client: the requested cloud, or else the one that `OS_CLOUD`
+    /// names, the `OS_*` variables if there is an `OS_AUTH_URL`, the file's cloud `openstack`, or its only one.
     pub fn load(sources: &Sources<'_>, search: &Search) -> Result<Self, ConfigError> {
         let variable = || sources.variable("OS_CLOUD").map(str::to_owned);
         let named = search.cloud.clone().or_else(variable);
@@ -176,7 +174,7 @@ impl Config {
     }
 }
 
-/// Names in quotes, with commas between.
+/// Formats names in quotes, separated by commas.
 pub(crate) fn names<T: Display>(names: &[T]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
     if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }

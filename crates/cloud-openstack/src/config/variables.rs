@@ -1,9 +1,9 @@
-//! The `OS_*` variables in the form of a cloud's entry in a clouds.yaml.
+//! Converts the `OS_*` variables to an entry of a clouds.yaml.
 
 use cloud_core::Sources;
 use serde_json::{Map, Value};
 
-/// Variables that stand beside `auth`, and what they are called there; all others stand in it.
+/// Variables for top-level keys, with their names there. All others belong into `auth`.
 const BESIDE: &[(&str, &str)] = &[
     ("OS_AUTH_TYPE", "auth_type"),
     ("OS_REGION_NAME", "region_name"),
@@ -27,7 +27,7 @@ pub(super) fn entry(sources: &Sources<'_>) -> Value {
         } else if rest.ends_with("_ENDPOINT_OVERRIDE") {
             entry.insert(rest.to_lowercase(), value);
         } else if rest.starts_with("TENANT_") {
-            // The names of before there were projects, which count where the new ones say nothing.
+            // The names from before there were projects, used if the new ones are not set.
             let key = rest.to_lowercase().replace("tenant", "project");
             auth.entry(key).or_insert(value);
         } else {

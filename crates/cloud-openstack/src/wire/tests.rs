@@ -1,4 +1,4 @@
-//! What a real OpenStack has answered, replayed through what reads it.
+//! Replays recorded responses of a real OpenStack.
 
 use crate::classify::classify;
 use crate::page::{More, Page as _};
@@ -14,13 +14,13 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What a recorded answer has to be read as.
+/// The expected result of a recorded response.
 enum Expected {
-    /// An error of this kind, with these words in it.
+    /// An error of this kind, with this text.
     Error(ErrorKind, &'static str),
     /// A server in this state, with a fault of this kind, if any.
     Server(InstanceState, Option<ErrorKind>),
-    /// So many servers, and whether there are more.
+    /// A number of servers, and whether there are more.
     Servers(usize, bool),
     Token,
     Version(&'static str),
@@ -28,7 +28,7 @@ enum Expected {
     Image,
     Images,
     Limits,
-    /// An answer whose body nobody reads, be it JSON or nothing.
+    /// A response whose body is not read.
     Unread,
 }
 

@@ -1,4 +1,4 @@
-//! Splits what machines cost onto the jobs that ran on them.
+//! Attributes the costs of machines to the jobs that ran on them.
 
 use super::calendar::{Millis, day_start, next_day};
 use super::money::{Cost, Price};
@@ -6,28 +6,28 @@ use super::prices::Prices;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Thousandths of a core, in which a job's share of a machine is counted.
+/// Thousandths per core, the unit of a job's share of a machine.
 const MILLI: u64 = 1000;
 
-/// The time for which a machine is paid.
+/// The paid time of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Its node.
     pub node: String,
-    /// Its shape as prices know it: with its size if the shape leaves that open, and ` preemptible` behind it.
+    /// The shape as in the price file: with the size of a flexible shape, and the suffix ` preemptible`.
     pub shape: String,
     /// Its zone.
     pub zone: Option<String>,
-    /// How many CPUs Slurm counts there; 0 if that is not known.
+    /// Number of CPUs in Slurm; 0 if unknown.
     pub cpus: u32,
-    /// From its launch.
+    /// The launch.
     pub from: Millis,
-    /// To its end, or until now.
+    /// The end, or now.
     pub until: Millis,
 }
 
 impl Machine {
-    /// The shape and zone, as cool-downs name them.
+    /// The name of the pool: shape and zone, as in cool-downs.
     #[must_use]
     pub fn pool(&self) -> String {
         self.zone
@@ -35,14 +35,14 @@ impl Machine {
             .map_or_else(|| self.shape.clone(), |zone| format!("{} in {zone}", self.shape))
     }
 
-    /// When it is paid for within a window; of one that ended before it began, by a clock that was set back, nothing.
+    /// The paid time within a window; empty if the clock was set back and the end is before the launch.
     pub(super) fn paid(&self, window: &Range<Millis>) -> Range<Millis> {
         let from = self.from.max(window.start);
         from..self.until.min(window.end).max(from)
     }
 }
 
-/// Who a job belongs to.
+/// A job and its owner.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// The job's id.
@@ -58,32 +58,33 @@ pub struct Owner {
 /// One run of a job; a job that was requeued has several.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRun {
-    /// Whose it is.
+    /// The job and its owner.
     pub owner: Owner,
-    /// Its nodes, and how many thousandths of a CPU it has of each.
+    /// Its nodes, with the thousandths of a CPU on each.
     pub nodes: Vec<(String, u64)>,
-    /// From its start.
+    /// The start.
     pub from: Millis,
-    /// To its end, or until now.
+    /// The end, or now.
     pub until: Millis,
 }
 
-/// A part of what a machine cost, on one day.
+/// A share of the cost of a machine on one day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share<'a> {
     /// The machine.
     pub machine: &'a Machine,
-    /// Whose job used it; none if nobody's did.
+    /// The job that used it; none for idle time.
     pub owner: Option<&'a Owner>,
-    /// When the day began.
+    /// The start of the day.
     pub day: Millis,
-    /// How much.
+    /// The amount.
     pub cost: Cost,
 }
 
-/// How many thousandths of a CPU a job with so many has of each of its nodes, whose CPUs are given.
+/// Splits the CPUs of a job over its nodes, whose CPUs are given. The result is in thousandths.
 ///
-/// Slurm's accounting has the sum only: a job that has all has all of each, and another is taken to be spread evenly.
+/// Slurm's accounting has only the sum. A job with all CPUs gets those of each node; for others, an even distribution is
+/// assumed.
 #[must_use]
 pub fn spread(allocated: u32, nodes: &[u32]) -> Vec<u64> {
     let all: u64 = nodes.iter().map(|cpus| u64::from(*cpus)).sum();
@@ -94,10 +95,10 @@ pub fn spread(allocated: u32, nodes: &[u32]) -> Vec<u64> {
     vec![u64::from(allocated) * MILLI / count; nodes.len()]
 }
 
-/// Splits what machines cost in a window by the CPUs that jobs had of them; what no job had is nobody's.
+/// Splits the costs of machines in a window by the CPUs of jobs. CPUs without a job are idle.
 ///
-/// The shares of a machine make its cost exactly. Where jobs have more CPUs of a machine together than it has, they share
-/// it in proportion. Shapes without a price come back with the milliseconds that their machines ran.
+/// The shares of a machine add up to its exact cost. Jobs that together have more CPUs than the machine share it in
+/// proportion. Shapes without a price are returned with the milliseconds that their machines ran.
 #[must_use]
 pub fn attribute<'a>(
     machines: &'a [Machine],
@@ -129,7 +130,7 @@ pub fn attribute<'a>(
     (shares, unpriced)
 }
 
-/// What a job has of a node.
+/// The share of a job in a node.
 #[derive(Clone, Copy)]
 struct Use<'a> {
     owner: &'a Owner,
@@ -165,7 +166,7 @@ fn split<'a>(
     }
 }
 
-/// Splits a part during which nothing changes.
+/// Splits an interval during which no job starts or ends.
 fn share_out<'a>(whole: Share<'a>, active: &[Use<'a>], shares: &mut Vec<Share<'a>>) {
     let used: u64 = active.iter().map(|used| used.share).sum();
     let of = used.max(u64::from(whole.machine.cpus) * MILLI);
@@ -178,7 +179,7 @@ fn share_out<'a>(whole: Share<'a>, active: &[Use<'a>], shares: &mut Vec<Share<'a
     if left == Cost::ZERO {
         return;
     }
-    // What the division left over of a machine in full use is no idle time.
+    // The remainder of the division is not idle time if the machine is fully used.
     match shares.last_mut().filter(|_| used == of && used > 0) {
         Some(last) => last.cost += left,
         None => shares.push(Share { cost: left, ..whole }),
@@ -308,7 +309,7 @@ mod tests {
             let window = begin.min(end)..begin.max(end);
             let (shares, unpriced) = attribute(&machines, &runs, &window, &prices);
             prop_assert!(unpriced.is_empty());
-            // Reckoned by itself, machine by machine, in whole millionths of a unit times milliseconds.
+            // Computed independently, machine by machine, in whole millionths of a unit times milliseconds.
             let micros = |shape: &str| match shape { "a" => 63_800, "b" => 3_333_333, _ => 3 * 25_000 + 7 * 1_500 };
             let mut whole = 0_u128;
             for (index, machine) in machines.iter().enumerate() {
@@ -326,7 +327,7 @@ mod tests {
             let cents = (whole + 18_000_000_000) / 36_000_000_000;
             prop_assert_eq!((jobs + idle).cents(), cents);
             prop_assert_eq!(super::super::in_cents(&[jobs, idle]).iter().sum::<u128>(), cents);
-            // Nobody pays for a time in which he had nothing.
+            // No job pays for a time in which it had no CPU.
             for share in &shares {
                 prop_assert!(share.day >= day_start(window.start) && share.day < window.end.max(1));
             }

@@ -1,4 +1,4 @@
-//! How much may be spent, and how much of it is left.
+//! Budgets and their state.
 
 use super::attribute::Machine;
 use super::calendar::{Millis, day_start, month_start, next_day, next_month};
@@ -7,21 +7,21 @@ use super::prices::Prices;
 use std::fmt;
 use std::ops::Range;
 
-/// A machine that runs is counted for this long at least: it is not launched for less, and what several programs launch at
-/// once must not all be counted as nothing.
+/// Minimum time to count for a running machine, so that machines that several programs launch at once are not all counted
+/// as free.
 const AT_LEAST: Millis = 3_600_000;
 
-/// Of a limit, when to warn unless told otherwise.
+/// Default percentage of a limit at which to warn.
 const WARN_AT: u64 = 80;
 
-/// How much may be spent.
+/// A budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
-    /// In a day, in UTC.
+    /// Limit for a day, in UTC.
     pub per_day: Option<Price>,
-    /// In a month, in UTC.
+    /// Limit for a month, in UTC.
     pub per_month: Option<Price>,
-    /// From which hundredth of it on to warn.
+    /// Percentage of a limit at which to warn.
     pub warn_at: u64,
 }
 
@@ -31,7 +31,7 @@ impl Default for Budget {
     }
 }
 
-/// What a limit is for.
+/// The period of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
     /// A day.
@@ -41,7 +41,7 @@ pub enum Period {
 }
 
 impl Period {
-    /// The time around a moment that a limit is for.
+    /// The start and end of the period around a moment.
     #[must_use]
     pub fn around(self, now: Millis) -> Range<Millis> {
         match self {
@@ -60,7 +60,7 @@ impl fmt::Display for Period {
     }
 }
 
-/// What this day and this month have cost so far, with an hour at least for each machine that runs.
+/// The costs of this day and this month, with at least an hour for each running machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spending {
     /// Today.
@@ -70,9 +70,9 @@ pub struct Spending {
 }
 
 impl Spending {
-    /// What these machines have cost until now. A machine whose end is not before `now` runs.
+    /// Computes the costs of these machines until now. A machine whose end is not before `now` is running.
     ///
-    /// A shape without a price costs nothing here; who starts machines refuses to start one.
+    /// A shape without a price costs nothing here; the planner does not start such machines.
     #[must_use]
     pub fn of(machines: &[Machine], prices: &Prices, now: Millis) -> Self {
         let in_period = |period: Period| {
@@ -90,14 +90,14 @@ impl Spending {
         Self { day: in_period(Period::Day), month: in_period(Period::Month) }
     }
 
-    /// What a machine that is launched now adds to what is spent.
+    /// The amount that a machine launched now adds.
     #[must_use]
     pub fn of_launch(price: Price, now: Millis) -> Self {
         let first = |period: Period| price.during((period.around(now).end - now).min(AT_LEAST));
         Self { day: first(Period::Day), month: first(Period::Month) }
     }
 
-    /// Two sums together.
+    /// Adds two sums.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self { day: self.day + other.day, month: self.month + other.month }
@@ -111,25 +111,25 @@ impl Spending {
     }
 }
 
-/// How a budget stands: of a limit for the day and one for the month, the one of which less is left.
+/// The state of a budget: the limit, for the day or for the month, of which less is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetState {
-    /// What the limit is for.
+    /// The period of the limit.
     pub period: Period,
     /// The limit.
     pub limit: Price,
-    /// What is spent of it.
+    /// The amount spent.
     pub spent: Cost,
-    /// What is left of it.
+    /// The amount left.
     pub left: Cost,
-    /// True if enough is spent to warn.
+    /// True if the warning percentage is reached.
     pub warns: bool,
-    /// When the next period begins.
+    /// The start of the next period.
     pub renewed: Millis,
 }
 
 impl BudgetState {
-    /// True if nothing is left: no machine is started.
+    /// True if nothing is left, so that no machine is started.
     #[must_use]
     pub fn is_reached(&self) -> bool {
         self.left == Cost::ZERO
@@ -143,7 +143,7 @@ impl Budget {
         day.into_iter().chain(month)
     }
 
-    /// How the budget stands after so much is spent; none if it has no limit.
+    /// The state of the budget after this spending; none if it has no limit.
     #[must_use]
     pub fn state(&self, spending: Spending, now: Millis) -> Option<BudgetState> {
         let state = |(period, limit): (Period, Price)| {
@@ -160,7 +160,7 @@ impl Budget {
         self.limits().map(state).min_by_key(|state| state.left)
     }
 
-    /// The first limit that so much is above, if it is.
+    /// The first limit that this spending exceeds.
     #[must_use]
     pub fn exceeded(&self, spending: Spending) -> Option<(Period, Price)> {
         self.limits().find(|(period, limit)| spending.in_period(*period) > limit.amount())

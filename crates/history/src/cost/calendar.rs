@@ -1,33 +1,33 @@
-//! Days and months, in UTC: clouds bill by them, and no day is longer than another.
+//! Days and months in UTC, by which clouds bill.
 
-/// Milliseconds since 1970, as events have them.
+/// Milliseconds since 1970, as in events.
 pub type Millis = u64;
 
 const DAY: Millis = 86_400_000;
 
-/// When the day began.
+/// The start of the day.
 #[must_use]
 pub fn day_start(at: Millis) -> Millis {
     at - at % DAY
 }
 
-/// When the next day begins.
+/// The start of the next day.
 #[must_use]
 pub fn next_day(at: Millis) -> Millis {
     day_start(at).saturating_add(DAY)
 }
 
-/// When the month began.
+/// The start of the month.
 #[must_use]
 pub fn month_start(at: Millis) -> Millis {
     let (_, _, day) = date(at / DAY);
     day_start(at) - (day - 1) * DAY
 }
 
-/// When the next month begins.
+/// The start of the next month.
 #[must_use]
 pub fn next_month(at: Millis) -> Millis {
-    // From any month's first day, 31 days later is in the next month.
+    // 31 days after the first day of a month is in the next month.
     month_start(month_start(at).saturating_add(31 * DAY))
 }
 
@@ -38,7 +38,8 @@ pub fn day_name(at: Millis) -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// Year, month and day, so many days after 1970-01-01: <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>.
+/// Year, month and day of a number of days since 1970-01-01:
+/// <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>.
 #[must_use]
 pub fn date(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
@@ -52,12 +53,12 @@ pub fn date(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// A text that is no moment.
+/// An error for an invalid moment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no time: {0}; use 2026-11-18, 2026-11-18T12:30, or so long ago such as 90m, 12h or 7d")]
 pub struct BadMoment(String);
 
-/// A day or a time of day in UTC, or a time so long before `now`.
+/// Parses a day or a time in UTC, or a duration before `now`.
 ///
 /// ```
 /// use history::cost::moment;
@@ -97,7 +98,7 @@ fn written(text: &str) -> Option<Millis> {
     if hour > 23 || minute > 59 || second > 59 || !(1970..10_000).contains(&year) {
         return None;
     }
-    // The day is the one whose date is the one written: a 31st of February is none.
+    // A date that does not exist, such as 31 February, does not convert back to itself.
     let near = (year - 1970) * 365 + (month.checked_sub(1)? * 30).min(360);
     let day = (near..near + 3000).find(|days| date(*days) == (year, month, of_month))?;
     Some(day * DAY + ((hour * 60 + minute) * 60 + second) * 1000)

@@ -1,12 +1,12 @@
-//! Machines and jobs, as the log of events has them.
+//! Machines and jobs from the log of events.
 
 use super::attribute::{JobRun, Machine, Owner};
 use super::calendar::Millis;
 use crate::Lives;
 
-/// The machines of a log. `cpus` says how many CPUs a node has, and `shape` what shape, where the log does not.
+/// The machines of a log. `cpus` returns the number of CPUs of a node, and `shape` its shape if the log does not have it.
 ///
-/// A machine whose shape nobody knows is of the shape `unknown`, which has no price.
+/// A machine of an unknown shape gets the shape `unknown`, which has no price.
 #[must_use]
 pub fn machines(
     lives: &Lives,
@@ -29,8 +29,8 @@ pub fn machines(
     machines
 }
 
-/// When jobs ran on nodes, where Slurm keeps no accounts. The log does not say how many CPUs a job had: jobs that are on a
-/// node at the same time share it evenly.
+/// The runs of jobs, for a cluster without accounting. The log does not have the CPUs of a job, so jobs on a node at the
+/// same time share it evenly.
 #[must_use]
 pub fn runs(lives: &Lives, now: Millis, owner: impl Fn(u32) -> Owner) -> Vec<JobRun> {
     let mut runs = Vec::new();
@@ -39,7 +39,7 @@ pub fn runs(lives: &Lives, now: Millis, owner: impl Fn(u32) -> Owner) -> Vec<Job
         for work in &life.work {
             let count = u64::try_from(work.jobs.len()).unwrap_or(u64::MAX).max(1);
             for job in &work.jobs {
-                // More than any machine has, so that jobs have all of it together.
+                // More CPUs than any machine has, so that jobs use all of it together.
                 let share = u64::from(u32::MAX) / count;
                 let nodes = vec![(node.clone(), share)];
                 let until = work.to.unwrap_or(now);

@@ -1,6 +1,6 @@
-//! What machines cost, and whom.
+//! Costs of machines, by job, user, account and other keys.
 //!
-//! Everything here is a plain function of values, in whole numbers: no part of an amount is lost or made by rounding.
+//! All functions are pure and use integers, so that rounding loses and adds nothing.
 
 mod attribute;
 mod budget;

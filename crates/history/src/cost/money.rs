@@ -1,4 +1,4 @@
-//! Amounts of money, exactly.
+//! Exact amounts of money.
 
 use std::fmt;
 use std::iter::Sum;
@@ -10,61 +10,61 @@ const MICRO: u64 = 1_000_000;
 /// Milliseconds in an hour.
 const HOUR: u128 = 3_600_000;
 
-/// One hundredth of a unit, as a [`Cost`] counts.
+/// One hundredth of a unit, in the unit of a [`Cost`].
 const CENT: u128 = HOUR * 10_000;
 
-/// The most whole units of a price or limit: far above any, and far below what overflows.
+/// Maximum whole units of a price or limit, far below an overflow.
 const MOST_UNITS: u64 = 1_000_000_000_000;
 
-/// A price of an hour, or any other amount that people write, in millionths of the currency's unit.
+/// A price per hour or another amount from a configuration, in millionths of the currency's unit.
 ///
 /// ```
 /// use history::cost::Price;
 ///
 /// let price: Price = "0.0638".parse().unwrap();
 /// assert_eq!(price, Price::from_micros(63_800));
-/// assert!("0.00000001".parse::<Price>().is_err(), "no part of it is dropped");
+/// assert!("0.00000001".parse::<Price>().is_err(), "more than six decimals");
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Price(u64);
 
-/// A text that is no amount.
+/// An error for an invalid amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no amount of at most six decimal places")]
 pub struct BadPrice;
 
 impl Price {
-    /// So many millionths.
+    /// Creates a price from millionths.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// What this price comes to in so many milliseconds.
+    /// The cost at this price for a number of milliseconds.
     #[must_use]
     pub fn during(self, millis: u64) -> Cost {
         Cost(u128::from(self.0) * u128::from(millis))
     }
 
-    /// The amount itself, as what is spent is compared with it.
+    /// The amount as a [`Cost`], for comparisons with spending.
     #[must_use]
     pub fn amount(self) -> Cost {
         Cost(u128::from(self.0) * HOUR)
     }
 
-    /// So many times the price.
+    /// Multiplies the price.
     #[must_use]
     pub fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(count))
     }
 
-    /// Two prices together.
+    /// Adds two prices.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// So many hundredths of it, rounded to the next millionth.
+    /// A percentage of the price, rounded to the nearest millionth.
     #[must_use]
     pub fn percent(self, percent: u64) -> Self {
         let micros = (u128::from(self.0) * u128::from(percent) + 50) / 100;
@@ -99,8 +99,7 @@ impl fmt::Display for Price {
     }
 }
 
-/// What something has cost: a sum of prices of an hour times milliseconds, kept as such so that nothing is rounded until
-/// it is shown.
+/// A cost: a sum of hourly prices times milliseconds, which is rounded only when it is displayed.
 ///
 /// ```
 /// use history::cost::{Cost, Price};
@@ -114,28 +113,28 @@ impl fmt::Display for Price {
 pub struct Cost(u128);
 
 impl Cost {
-    /// Nothing.
+    /// No cost.
     pub const ZERO: Self = Self(0);
 
-    /// Hundredths of the currency's unit, half a hundredth rounded up.
+    /// Hundredths of the currency's unit, rounded half up.
     #[must_use]
     pub fn cents(self) -> u128 {
         (self.0 + CENT / 2) / CENT
     }
 
-    /// What is left of it after so much; nothing if that is more.
+    /// Subtracts a cost, down to zero.
     #[must_use]
     pub fn less(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
-    /// So many hundredths of it.
+    /// A percentage of the cost.
     #[must_use]
     pub fn percent(self, percent: u64) -> Self {
         Self(self.0 / 100 * u128::from(percent) + self.0 % 100 * u128::from(percent) / 100)
     }
 
-    /// A part of it, such as 3 of 8 cores; what the division leaves over is dropped, and the caller's to place.
+    /// A fraction of the cost, such as 3 of 8 cores, rounded down. The caller assigns the remainder.
     pub(super) fn part(self, share: u64, of: u64) -> Self {
         let of = u128::from(of.max(1));
         Self(self.0 / of * u128::from(share) + self.0 % of * u128::from(share) / of)
@@ -162,25 +161,25 @@ impl Sum for Cost {
     }
 }
 
-/// Units and hundredths, such as `12.30`.
+/// Formats units and hundredths, such as `12.30`.
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&in_units(self.cents()))
     }
 }
 
-/// Hundredths as units, such as `12.30`.
+/// Formats hundredths as units, such as `12.30`.
 pub(super) fn in_units(cents: u128) -> String {
     format!("{}.{:02}", cents / 100, cents % 100)
 }
 
-/// Each part in hundredths, so that together they are the hundredths of the whole.
+/// Rounds each part to hundredths, so that they add up to the rounded whole.
 #[must_use]
 pub fn in_cents(parts: &[Cost]) -> Vec<u128> {
     apportion(parts, parts.iter().copied().sum::<Cost>().cents())
 }
 
-/// Each part in hundredths, so that together they are so many: those that lose most by rounding down are rounded up.
+/// Rounds each part to hundredths, so that they add up to this total: the parts with the largest remainders are rounded up.
 pub(super) fn apportion(parts: &[Cost], whole: u128) -> Vec<u128> {
     let mut cents: Vec<u128> = parts.iter().map(|part| part.0 / CENT).collect();
     let missing = whole.saturating_sub(cents.iter().sum());

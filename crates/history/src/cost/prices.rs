@@ -1,4 +1,4 @@
-//! `prices.yaml`: what an hour of a machine costs.
+//! `prices.yaml`: the hourly prices of machines.
 
 use super::money::Price;
 use slurmconf::yaml::{Node, Source, Value};
@@ -11,10 +11,10 @@ const KEYS: [&str; 4] = ["currency", "date", "source", "shapes"];
 /// The keys of a shape.
 const SHAPE_KEYS: [&str; 4] = ["hour", "ocpu", "memory_gb", "preemptible"];
 
-/// What follows the shape of a machine that may be taken away at any time.
+/// The suffix of the shape of a preemptible machine.
 const PREEMPTIBLE: &str = " preemptible";
 
-/// What an hour of each shape costs.
+/// Hourly prices by shape.
 ///
 /// ```
 /// use history::cost::Prices;
@@ -38,12 +38,12 @@ const PREEMPTIBLE: &str = " preemptible";
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Prices {
-    /// The currency, as it is shown.
+    /// The name of the currency.
     pub currency: String,
     shapes: BTreeMap<String, ShapePrice>,
 }
 
-/// What a shape costs.
+/// The price of a shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ShapePrice {
     rate: Rate,
@@ -52,22 +52,22 @@ struct ShapePrice {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rate {
-    /// An hour of the machine.
+    /// The price per machine.
     Hour(Price),
-    /// An hour of a core and of a gigabyte of memory, for a shape of any size.
+    /// The prices per core and per gigabyte of memory, for a flexible shape.
     Sized { ocpu: Price, memory_gb: Price },
 }
 
-/// What a machine costs that may be taken away at any time.
+/// The price of a preemptible machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Discount {
     Hour(Price),
-    /// So many hundredths of the ordinary price.
+    /// A percentage of the regular price.
     Percent(u64),
 }
 
 impl Prices {
-    /// Reads a `prices.yaml`; `file` is the name that errors call it by.
+    /// Reads a `prices.yaml`. `file` is its name in errors.
     pub fn read(file: &str, text: &str) -> Result<Self> {
         let source = Source::new(file, text);
         let root = source.read()?;
@@ -84,8 +84,8 @@ impl Prices {
         Ok(prices)
     }
 
-    /// An hour of a machine of this shape, with its size if the shape leaves that open, and `preemptible` behind it if it
-    /// may be taken away at any time.
+    /// The hourly price of a machine of this shape. A flexible shape includes its size, and a preemptible one has the
+    /// suffix ` preemptible`.
     #[must_use]
     pub fn hour(&self, shape: &str) -> Option<Price> {
         let (shape, preemptible) =
@@ -150,11 +150,11 @@ fn discounted(source: &Source<'_>, rate: Rate, node: &Node) -> Result<Discount> 
     }
 }
 
-/// An amount, exactly as it is written.
+/// Reads an amount without rounding.
 fn price(source: &Source<'_>, what: &str, node: &Node) -> Result<Price> {
     let text = match &node.value {
         Value::Integer(number) => Some(number.to_string()),
-        // The shortest text of a number is what was written, up to fifteen digits.
+        // The shortest representation of a number is the text that was written, up to fifteen digits.
         Value::Float(number) => Some(number.to_string()),
         Value::Text(text) => Some(text.clone()),
         Value::Null | Value::Bool(_) | Value::List(_) | Value::Map(_) => None,

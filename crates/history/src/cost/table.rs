@@ -1,4 +1,4 @@
-//! Sums of what machines cost, by whom or what.
+//! Tables of costs, summed by a key.
 
 use super::attribute::{Owner, Share};
 use super::calendar::day_name;
@@ -7,7 +7,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What costs are summed by.
+/// The key by which costs are summed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum By {
     /// The job.
@@ -25,17 +25,17 @@ pub enum By {
     Day,
 }
 
-/// A word that costs are not summed by.
+/// An error for an unknown key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no way to sum costs: {0}; use job, user, account, partition, pool or day")]
 pub struct UnknownBy(String);
 
 impl By {
-    /// All of them.
+    /// All keys.
     pub const ALL: [Self; 6] =
         [Self::Job, Self::User, Self::Account, Self::Partition, Self::Pool, Self::Day];
 
-    /// The word for it.
+    /// The name of the key.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -81,39 +81,39 @@ impl std::str::FromStr for By {
 /// One line of a table of costs, in hundredths of the currency's unit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// The job, user, account, partition, pool or day; `idle` for what no job used.
+    /// The job, user, account, partition, pool or day; `idle` for idle time.
     pub name: String,
-    /// What jobs used.
+    /// The costs of jobs.
     #[serde(serialize_with = "units")]
     pub jobs: u128,
-    /// What no job used.
+    /// The costs of idle time.
     #[serde(serialize_with = "units")]
     pub idle: u128,
 }
 
 impl Row {
-    /// Both, in hundredths.
+    /// The sum of both, in hundredths.
     #[must_use]
     pub fn total(&self) -> u128 {
         self.jobs + self.idle
     }
 
-    /// The amounts as they are shown: jobs, idle and both.
+    /// The formatted amounts: jobs, idle and total.
     #[must_use]
     pub fn amounts(&self) -> [String; 3] {
         [self.jobs, self.idle, self.total()].map(in_units)
     }
 }
 
-/// An amount in JSON is a text: a number would not be exact for all who read it.
+/// Amounts in JSON are strings, because not every reader keeps numbers exact.
 fn units<S: serde::Serializer>(cents: &u128, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&in_units(*cents))
 }
 
-/// A table of costs, whose lines make its total to the cent.
+/// A table of costs, whose lines add up to its total.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Table {
-    /// The lines, the dearest first; days in their order.
+    /// The lines, the most expensive first; days in order.
     pub rows: Vec<Row>,
     /// The sum.
     pub total: Row,
@@ -128,7 +128,7 @@ impl Table {
             let [jobs, idle] = sums.entry(by.key(share)).or_default();
             *(if share.owner.is_some() { jobs } else { idle }) += share.cost;
         }
-        // The two columns first, so that every way to sum has the same totals.
+        // Round the totals of both columns first, so that they are the same for every key.
         let column =
             |which: fn(&[Cost; 2]) -> Cost| sums.values().map(which).collect::<Vec<Cost>>();
         let (jobs, idle) = (column(|[jobs, _]| *jobs), column(|[_, idle]| *idle));
@@ -141,13 +141,13 @@ impl Table {
         let mut rows: Vec<Row> =
             named.map(|(name, (jobs, idle))| Row { name, jobs, idle }).collect();
         if by != By::Day {
-            // What is nobody's stands last.
+            // Idle time comes last.
             rows.sort_by_key(|row| (row.name == "idle", std::cmp::Reverse(row.total())));
         }
         Self { rows, total }
     }
 
-    /// Comma-separated values, with a head and the total at the end.
+    /// Formats the table as CSV, with a header and the total at the end.
     #[must_use]
     pub fn to_csv(&self, by: By) -> String {
         let line = |row: &Row| {

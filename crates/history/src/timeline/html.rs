@@ -1,25 +1,25 @@
-//! One page with the whole timeline: it loads nothing and sends nothing.
+//! The timeline as a self-contained HTML page.
 
 use super::percentiles::{PhaseTimes, phase_times};
 use super::svg::escape;
-use super::words::length;
+use super::time_format::length;
 use super::{JobBar, RED, Timeline};
 use crate::life::{Ending, Life};
 use crate::phase::Phase;
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// The page; its script draws what is in its element `data`.
+/// The template of the page. Its script draws the data in the element `data`.
 const PAGE: &str = include_str!("page.html");
 const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("page.css");
 
-/// As much of the id of a machine as is shown.
+/// Number of characters of a machine's id to show.
 const ID_TAIL: usize = 12;
 
-/// The whole page.
+/// Renders the page.
 pub(super) fn page(timeline: &Timeline<'_>, title: &str) -> String {
-    // In a script, `<` could end it.
+    // `<` could end the script element.
     let data = data(timeline).to_string().replace('<', "\\u003c");
     let mut page = String::with_capacity(PAGE.len() + SCRIPT.len() + STYLE.len() + data.len());
     for (index, part) in PAGE.split("{{").enumerate() {
@@ -37,7 +37,7 @@ pub(super) fn page(timeline: &Timeline<'_>, title: &str) -> String {
     page
 }
 
-/// Texts that many lives share, each once.
+/// Interned texts, which many lives share.
 #[derive(Default)]
 struct Texts {
     known: HashMap<String, usize>,
@@ -55,13 +55,14 @@ impl Texts {
         index
     }
 
-    /// The index, and -1 for nothing.
+    /// The index of a text; -1 for none.
     fn optional(&mut self, text: Option<&str>) -> i64 {
         text.map_or(-1, |text| i64::try_from(self.index(text)).unwrap_or(-1))
     }
 }
 
-/// What the script draws. Times are in milliseconds after the begin, in arrays rather than objects: a log has many.
+/// The data that the script draws. Times are in milliseconds after the start, and lives are arrays rather than objects, to
+/// save space.
 fn data(timeline: &Timeline<'_>) -> Value {
     let (mut pools, mut reasons) = (Texts::default(), Texts::default());
     let nodes: HashMap<&str, usize> =
@@ -96,13 +97,13 @@ fn data(timeline: &Timeline<'_>) -> Value {
     })
 }
 
-/// Milliseconds after the begin; what is before it is below zero.
+/// Milliseconds after the start; negative for earlier times.
 fn relative(timeline: &Timeline<'_>, at: u64) -> i64 {
     let signed = |millis: u64| i64::try_from(millis).unwrap_or(i64::MAX);
     signed(at).saturating_sub(signed(timeline.from))
 }
 
-/// `[node, pool, begin, [phase, length, …], ending, reason, jobs, [mark, reason, …], machine]`.
+/// A life as `[node, pool, start, [phase, length, …], ending, reason, jobs, [mark, reason, …], machine]`.
 fn life(
     life: &Life,
     node: usize,
@@ -152,13 +153,13 @@ fn life(
     ])
 }
 
-/// The end of an id, which tells machines apart.
+/// The end of an id, which distinguishes machines.
 fn tail(id: &str) -> &str {
     let begin = id.char_indices().rev().nth(ID_TAIL - 1).map_or(0, |(index, _)| index);
     id.get(begin..).unwrap_or(id)
 }
 
-/// `[id, label, waits, runs, ends, nodes, state]`; a time that is not known is null.
+/// A job as `[id, label, waits, runs, ends, nodes, state]`. An unknown time is null.
 fn job(job: &JobBar, timeline: &Timeline<'_>, nodes: &HashMap<&str, usize>) -> Value {
     let at = |at: Option<u64>| at.map(|at| relative(timeline, at));
     let nodes: Vec<usize> =

@@ -1,29 +1,29 @@
-//! Jobs as bars.
+//! Jobs of a timeline.
 
 use super::Lane;
 use crate::life::Life;
 use std::collections::BTreeMap;
 
-/// A job as a bar: it waits, then runs.
+/// The bar of a job: it waits, then runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JobBar {
     /// The job.
     pub id: u32,
-    /// Its name and owner, where they are known.
+    /// Its name and owner, if known.
     pub label: String,
-    /// When it began to wait for nodes, in milliseconds since 1970.
+    /// Time at which it started waiting for nodes, in milliseconds since 1970.
     pub waits: u64,
-    /// When it began to run; none if it has not, or if that is not known.
+    /// Time at which it started running; none if it has not, or if unknown.
     pub runs: Option<u64>,
-    /// When it ended; none if it goes on, or if that is not known.
+    /// Time of its end; none while it runs, or if unknown.
     pub ends: Option<u64>,
     /// Its nodes.
     pub nodes: Vec<String>,
-    /// How it ended, in Slurm's word.
+    /// Its final state, as Slurm spells it.
     pub state: Option<String>,
 }
 
-/// The bars of the jobs in this time: as Slurm accounts for them, else as the log of events has them.
+/// The bars of the jobs in this period: from Slurm's accounting, or else from the log of events.
 pub(super) fn bars(
     lanes: &[Lane<'_>],
     accounts: Vec<JobBar>,
@@ -50,8 +50,8 @@ pub(super) fn bars(
     bars
 }
 
-/// A job waits from the first request for one of its nodes, and runs from the first to the last time in which the log has it
-/// on a node.
+/// Derives a bar from the log. A job waits from the first request for one of its nodes, and runs while the log has it on a
+/// node.
 fn add_life(bars: &mut BTreeMap<u32, JobBar>, node: &str, life: &Life) {
     let mut bar = |job: u32, waits: u64| {
         let bar = bars.entry(job).or_insert_with(|| JobBar { id: job, waits, ..JobBar::default() });

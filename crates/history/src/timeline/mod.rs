@@ -1,31 +1,31 @@
-//! The lives of nodes as a picture: one lane for each node, jobs above, refusals as marks.
+//! Timelines: one lane per node, jobs above, refused launches as marks.
 
 mod html;
 mod jobs;
 mod percentiles;
 mod svg;
 mod terminal;
-mod words;
+mod time_format;
 
 pub use jobs::JobBar;
 pub use percentiles::{PhaseTimes, phase_times};
 pub(crate) use percentiles::{ended_phases, start_of};
 pub use terminal::terminal;
-pub use words::moment;
+pub use time_format::moment;
 
 use crate::life::Life;
 use crate::lives::{Cooling, Lives};
 use crate::phase::Phase;
 use std::collections::BTreeMap;
 
-/// What is shown.
+/// The selection that a timeline shows.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// From when, in milliseconds since 1970; from the first event if none is given.
+    /// The start, in milliseconds since 1970; by default, the first event.
     pub since: Option<u64>,
-    /// Until when; until now if none is given.
+    /// The end; by default, now.
     pub until: Option<u64>,
-    /// Only these nodes; all if none is given.
+    /// The nodes; by default, all.
     pub nodes: Vec<String>,
 }
 
@@ -38,26 +38,25 @@ pub struct Lane<'l> {
     pub lives: Vec<&'l Life>,
 }
 
-/// A picture before it is drawn.
+/// The data of a timeline.
 #[derive(Clone, Debug)]
 pub struct Timeline<'l> {
-    /// Its begin, in milliseconds since 1970.
+    /// The start, in milliseconds since 1970.
     pub from: u64,
     /// Its end.
     pub to: u64,
-    /// The present, until which open lives go on.
+    /// The current time, until which open lives last.
     pub now: u64,
     /// The nodes, by name and number.
     pub lanes: Vec<Lane<'l>>,
-    /// The jobs, by the time at which they began to wait.
+    /// The jobs, ordered by the time at which they started waiting.
     pub jobs: Vec<JobBar>,
     /// Pools that cooled down.
     pub coolings: Vec<&'l Cooling>,
 }
 
 impl<'l> Timeline<'l> {
-    /// The selected part of the lives. `accounts` are the jobs as Slurm accounts for them; those that it does not have are taken
-    /// from the lives.
+    /// Selects a part of the lives. `accounts` are the jobs in Slurm's accounting; other jobs come from the lives.
     #[must_use]
     pub fn new(lives: &'l Lives, accounts: Vec<JobBar>, selection: &Selection, now: u64) -> Self {
         let to = selection.until.unwrap_or(now);
@@ -82,13 +81,13 @@ impl<'l> Timeline<'l> {
         Self { from, to, now, lanes, jobs, coolings }
     }
 
-    /// One page that needs nothing else: it loads nothing and sends nothing.
+    /// Renders a self-contained HTML page.
     #[must_use]
     pub fn to_html(&self, title: &str) -> String {
         html::page(self, title)
     }
 
-    /// A picture that scales.
+    /// Renders an SVG image.
     #[must_use]
     pub fn to_svg(&self, title: &str) -> String {
         svg::picture(self, title)
@@ -100,7 +99,7 @@ impl<'l> Timeline<'l> {
     }
 }
 
-/// `n2` before `n10`.
+/// A sort key that puts `n2` before `n10`.
 fn by_number(node: &str) -> (&str, u64, &str) {
     let prefix = node.trim_end_matches(|c: char| c.is_ascii_digit());
     let number = node.strip_prefix(prefix).and_then(|digits| digits.parse().ok());
@@ -108,7 +107,7 @@ fn by_number(node: &str) -> (&str, u64, &str) {
 }
 
 impl Phase {
-    /// Its colour: Okabe and Ito's palette, which people with any colour vision can tell apart, with a grey for idle time.
+    /// The colour of the phase: Okabe and Ito's palette, which is safe for colour blindness, with grey for idle time.
     #[must_use]
     pub fn colour(self) -> &'static str {
         match self {
@@ -121,7 +120,7 @@ impl Phase {
         }
     }
 
-    /// What it means, in a few words.
+    /// A short description of the phase.
     #[must_use]
     pub fn words(self) -> &'static str {
         match self {

@@ -1,28 +1,28 @@
-//! How long the phases take.
+//! Percentiles of the durations of phases.
 
 use crate::life::Life;
 use crate::phase::{Phase, Span};
 
-/// How long one phase takes, in milliseconds.
+/// Percentiles of the duration of one phase, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseTimes {
     /// The phase; none for the whole start, from the request to the registration of slurmd.
     pub phase: Option<Phase>,
     /// How many there are.
     pub count: usize,
-    /// Half take at most this long.
+    /// The median.
     pub p50: u64,
-    /// Nine in ten take at most this long.
+    /// The 90th percentile.
     pub p90: u64,
-    /// Ninety-nine in a hundred take at most this long.
+    /// The 99th percentile.
     pub p99: u64,
-    /// The longest.
+    /// The maximum.
     pub max: u64,
-    /// All of them together.
+    /// The sum.
     pub sum: u64,
 }
 
-/// How long each phase took, and the whole start. Only phases that have ended count.
+/// Computes the percentiles of each phase and of the whole start. Only phases that have ended count.
 #[must_use]
 pub fn phase_times<'l>(lives: impl IntoIterator<Item = &'l Life>) -> Vec<PhaseTimes> {
     let mut phases: [Vec<u64>; Phase::ALL.len()] = Default::default();
@@ -41,17 +41,17 @@ pub fn phase_times<'l>(lives: impl IntoIterator<Item = &'l Life>) -> Vec<PhaseTi
     all.filter_map(|(phase, times)| summary(phase, times)).collect()
 }
 
-/// How long the start of a node took, from the request to the registration of its slurmd.
+/// Duration of the start of a node, from the request to the registration of its slurmd.
 pub(crate) fn start_of(life: &Life) -> Option<u64> {
     Some(life.registered?.saturating_sub(life.asked?))
 }
 
-/// The phases of a life that have ended, with their lengths. What the node was in when it failed is no whole phase.
+/// The durations of the phases that have ended. The phase in which a node failed is incomplete.
 pub(crate) fn ended_phases(life: &Life) -> Vec<(Phase, u64)> {
     let mut spans = life.phases(0);
     let ended = life.end.as_ref();
     if ended.is_none() || life.has_failed() {
-        // Without an end, the last phase goes on.
+        // The last phase of an open life has not ended.
         let last = ended.map_or_else(|| last_known(life), |end| end.at);
         spans = life.phases(last);
         if life.has_failed() {
@@ -65,7 +65,7 @@ pub(crate) fn ended_phases(life: &Life) -> Vec<(Phase, u64)> {
     spans.map(|(_, span)| (span.phase, span.millis())).collect()
 }
 
-/// The begin of the phase that an open life is in.
+/// The start of the current phase of an open life.
 fn last_known(life: &Life) -> u64 {
     let known = [life.asked, life.launched, life.running, life.up, life.registered];
     let work = life.work.iter().flat_map(|work| [Some(work.from), work.to]);
@@ -75,7 +75,7 @@ fn last_known(life: &Life) -> u64 {
 fn summary(phase: Option<Phase>, mut times: Vec<u64>) -> Option<PhaseTimes> {
     times.sort_unstable();
     let at = |hundredths: usize| {
-        // The nearest rank: the smallest that so many are not above.
+        // The nearest-rank method.
         let rank = (times.len() * hundredths).div_ceil(100).max(1);
         times.get(rank - 1).copied().unwrap_or_default()
     };

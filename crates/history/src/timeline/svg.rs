@@ -1,6 +1,6 @@
-//! A picture that scales, for reports.
+//! The timeline as an SVG image, for reports.
 
-use super::words::{length, local, ticks};
+use super::time_format::{length, local, ticks};
 use super::{JobBar, RED, Timeline};
 use crate::life::Life;
 use crate::phase::Phase;
@@ -12,15 +12,15 @@ const BAR: u64 = 12;
 const RIGHT: u64 = 20;
 const TOP: u64 = 86;
 
-/// A picture as text, with the measures that all its parts share.
+/// An SVG image in progress, with its shared dimensions.
 struct Canvas<'t> {
     timeline: &'t Timeline<'t>,
-    /// Where the lanes begin.
+    /// The x coordinate of the lanes.
     left: u64,
     text: String,
 }
 
-/// The whole picture.
+/// Renders the image.
 pub(super) fn picture(timeline: &Timeline<'_>, title: &str) -> String {
     let longest = timeline.lanes.iter().map(|lane| lane.node.len()).max().unwrap_or_default();
     let left = 20 + 7 * u64::try_from(longest.max(4)).unwrap_or(4);
@@ -44,7 +44,7 @@ pub(super) fn picture(timeline: &Timeline<'_>, title: &str) -> String {
     canvas.text + "</svg>\n"
 }
 
-/// The row of each job: the first in which it does not touch another.
+/// Assigns each job to the first row in which it does not overlap another.
 fn pack(jobs: &[JobBar], timeline: &Timeline<'_>) -> Vec<u64> {
     let mut ends: Vec<u64> = Vec::new();
     let gap = timeline.to.saturating_sub(timeline.from) / 50;
@@ -171,7 +171,7 @@ impl Canvas<'_> {
     }
 }
 
-/// Text for XML; what XML cannot hold is left out.
+/// Escapes a text for XML, without characters that XML does not allow.
 pub(super) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

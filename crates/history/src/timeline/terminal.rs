@@ -1,16 +1,16 @@
-//! A compact picture for a terminal.
+//! The timeline as text for a terminal.
 
 use super::percentiles::{PhaseTimes, phase_times};
-use super::words::{length, local};
+use super::time_format::{length, local};
 use super::{Lane, Timeline};
 use crate::life::{Ending, Life};
 use crate::phase::{Phase, Span};
 use std::fmt::Write as _;
 
-/// The most lanes that are drawn; the page has all.
+/// Maximum number of lanes. The HTML page has all.
 const MOST_LANES: usize = 200;
 
-/// The picture, as wide as the terminal: one line for each node, with a letter for each phase, which `paint` may colour.
+/// Renders one line per node, as wide as the terminal, with a letter for each phase, which `paint` may colour.
 #[must_use]
 pub fn terminal(
     timeline: &Timeline<'_>,
@@ -37,7 +37,7 @@ pub fn terminal(
     text + &times(&phase_times(timeline.lives()))
 }
 
-/// What one character stands for.
+/// The content of one character.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cell {
     Nothing,
@@ -55,7 +55,7 @@ impl Cell {
     }
 }
 
-/// How long a node is in each phase while one column lasts.
+/// Time that a node spends in each phase during one column.
 #[derive(Clone, Default)]
 struct Column {
     phases: [u64; Phase::ALL.len()],
@@ -63,7 +63,7 @@ struct Column {
 }
 
 impl Column {
-    /// A failure, else what lasts longest.
+    /// A failure, or else the longest phase.
     fn cell(&self) -> Cell {
         let longest = Phase::ALL.into_iter().zip(self.phases).max_by_key(|(_, millis)| *millis);
         match longest {
@@ -101,13 +101,13 @@ fn cells(lane: &Lane<'_>, timeline: &Timeline<'_>, width: usize) -> Vec<Cell> {
     columns.iter().map(Column::cell).collect()
 }
 
-/// When a launch was refused, or the node failed.
+/// Times of refused launches and failures.
 fn failures(life: &Life) -> impl Iterator<Item = u64> {
     let end = life.end.as_ref().filter(|end| end.how == Ending::Failed);
     life.refusals.iter().map(|refusal| refusal.at).chain(end.map(|end| end.at))
 }
 
-/// The column of a moment.
+/// The column of a time.
 fn column(timeline: &Timeline<'_>, width: usize, at: u64) -> usize {
     let (begin, length) = (timeline.from, timeline.to.saturating_sub(timeline.from).max(1));
     let last = width.saturating_sub(1);
@@ -116,7 +116,7 @@ fn column(timeline: &Timeline<'_>, width: usize, at: u64) -> usize {
     usize::try_from(column).unwrap_or(last).min(last)
 }
 
-/// Adds a time to the columns that it touches.
+/// Adds a period to the columns that it overlaps.
 fn add(columns: &mut [Column], timeline: &Timeline<'_>, span: &Span) {
     let (from, to) = (span.from.max(timeline.from), span.to.min(timeline.to));
     let width = columns.len();
@@ -156,7 +156,7 @@ fn legend(paint: &dyn Fn(Phase, &str) -> String) -> String {
     format!("{}   x refused or failed", phases.join("   "))
 }
 
-/// A table of how long the phases take.
+/// Renders a table of the durations of phases.
 fn times(times: &[PhaseTimes]) -> String {
     if times.is_empty() {
         return String::new();

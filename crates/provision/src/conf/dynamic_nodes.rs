@@ -1,4 +1,4 @@
-//! What slurmctld knows of nodes and slurm.conf does not say.
+//! Nodes and features that only slurmctld knows.
 
 use crate::world::Roster;
 use hostlist::NodeName;
@@ -6,8 +6,8 @@ use slurmconf::{Config, Features, NodeDef};
 use slurmctl::{Controller, Node, StateFlag};
 use std::collections::BTreeSet;
 
-/// Fills in what slurm.conf does not say of nodes and slurmctld does: features that were given with scontrol, and nodes that
-/// were made with it. True if there was something; for nodes that are named, slurmctld is asked only if one has no features.
+/// Adds features and nodes that were set or created with scontrol. Returns true if there were any. For named nodes,
+/// slurmctld is queried only if one has no features.
 pub async fn fill_from_slurmctld(
     config: &mut Config,
     slurm: &dyn Controller,
@@ -22,7 +22,7 @@ pub async fn fill_from_slurmctld(
     if wanted.is_empty() && names.is_some() {
         return false;
     }
-    // Without slurmctld, what slurm.conf says is all there is.
+    // Without slurmctld, only slurm.conf counts.
     let known = slurm.nodes(None).await.unwrap_or_default();
     let is_wanted = |node: &&Node| {
         wanted.contains(&node.name) || names.is_none() && roster.get(&node.name).is_none()
@@ -30,24 +30,25 @@ pub async fn fill_from_slurmctld(
     let found = known.iter().filter(is_wanted);
     let more: Vec<NodeDef> = found.filter_map(|node| definition(node, &roster)).collect();
     let some = !more.is_empty();
-    // The first line about a node counts.
+    // The first line of a node counts.
     config.nodes.splice(..0, more);
     some
 }
 
-/// The line of a node with the features that slurmctld has.
+/// The definition of a node with slurmctld's features.
 fn definition(node: &Node, roster: &Roster<'_>) -> Option<NodeDef> {
-    let said = roster.get(&node.name);
-    // What slurm.conf has lost is not to come up again; what was made at run time was never in it.
-    if node.features.is_empty() || said.is_none() && !node.state.has(&StateFlag::DynamicNorm) {
+    let configured = roster.get(&node.name);
+    // A node that was removed from slurm.conf must not start again; one that was created at run time was never in it.
+    if node.features.is_empty() || configured.is_none() && !node.state.has(&StateFlag::DynamicNorm)
+    {
         return None;
     }
     let made = || NodeDef {
         state: node.state.is_cloud().then_some(slurmconf::NodeState::Cloud),
         ..NodeDef::default()
     };
-    let mut def = said.cloned().unwrap_or_else(made);
-    // These are lists as long as the one of names.
+    let mut def = configured.cloned().unwrap_or_else(made);
+    // These lists are as long as the list of names.
     (def.addr, def.hostname, def.port) = (None, None, None);
     def.names = std::iter::once(&node.name).collect();
     def.features = Some(Features::from(node.features.join(",").as_str()));

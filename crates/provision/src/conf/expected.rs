@@ -1,4 +1,4 @@
-//! Whether slurmctld runs with the nodes that it was told of.
+//! Verifies that slurmctld runs with the expected nodes.
 
 use hostlist::{Hostlist, NodeName};
 use slurmconf::{Config, NodeDef, NodeState};
@@ -7,42 +7,41 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Between two observations.
+/// Interval between two observations.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// The nodes that slurmctld is to run with.
+/// The nodes that slurmctld should run with.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expected {
-    /// Those that are always shown.
+    /// Nodes that slurmctld always shows.
     fixed: Vec<Hostlist>,
-    /// Those that may be hidden while they are powered down.
+    /// Nodes that slurmctld may hide while they are powered down.
     elastic: Vec<Hostlist>,
     gone: BTreeSet<NodeName>,
 }
 
-/// How long slurmctld is waited for.
+/// How long to wait for slurmctld.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
-    /// Until it has the nodes.
+    /// Total time until it has the nodes.
     pub(crate) whole: Duration,
-    /// Of that, how long it may say nothing at all.
+    /// Part of that during which it may not answer.
     pub(crate) silence: Duration,
 }
 
 impl Patience {
-    /// For one that has said that it reads its file. It may take ten seconds over each name of a node
-    /// that nobody can resolve yet.
+    /// For a slurmctld that has confirmed that it reads its file. Each unresolvable node name may take it ten seconds.
     pub(crate) const USUAL: Self =
         Self { whole: Duration::from_secs(90), silence: Duration::from_secs(40) };
 
-    /// For one that did not answer: slurmctld before it reads its file waits for the programs that it
-    /// has called, and those may be waiting for slurmctld.
+    /// For a slurmctld that did not answer: before it reads its file, it waits for the programs that it has called, which
+    /// may be waiting for slurmctld.
     pub(crate) const LONG: Self =
         Self { whole: Duration::from_mins(4), silence: Duration::from_mins(2) };
 }
 
 impl Expected {
-    /// The nodes of this configuration, and none of those that are gone.
+    /// Expects the nodes of this configuration, and none of the removed ones.
     pub(crate) fn new(config: &Config, gone: impl IntoIterator<Item = NodeName>) -> Self {
         let of = |wanted: fn(&NodeDef) -> bool| -> Vec<Hostlist> {
             config.nodes.iter().filter(|def| wanted(def)).map(|def| def.names.clone()).collect()
@@ -54,8 +53,8 @@ impl Expected {
         }
     }
 
-    /// Leaves out the persistent nodes of the previous configuration: slurmctld does without those whose name it cannot look
-    /// up, whichever of the two files it reads.
+    /// Ignores the persistent nodes of the previous configuration: slurmctld leaves out nodes whose name it cannot resolve,
+    /// with either file.
     pub(crate) fn but_for_kept(mut self, before: &Config) -> Self {
         let kept: Hostlist = before
             .nodes
@@ -69,14 +68,14 @@ impl Expected {
         self
     }
 
-    /// True once slurmctld answers with these nodes, twice: it says that it has taken a file before it
-    /// reads it, and ends if the file is no good.
+    /// True once slurmctld has answered twice with these nodes: it confirms a file before it reads it, and exits if the
+    /// file is invalid.
     pub(crate) async fn runs(&self, slurm: &dyn Controller, patience: Patience) -> bool {
         self.differing(slurm, patience).await.is_ok_and(|nodes| nodes.is_empty())
     }
 
-    /// Waits until slurmctld answers with these nodes, twice. The nodes that it lacks, or has though they are gone, when the
-    /// time is over; an error if it does not answer.
+    /// Waits until slurmctld has answered twice with these nodes. After the timeout, returns the nodes that differ, or an
+    /// error if it does not answer.
     pub(crate) async fn differing(
         &self,
         slurm: &dyn Controller,
@@ -88,7 +87,7 @@ impl Expected {
         let mut answered = Instant::now();
         while good < 2 && Instant::now() < until && answered.elapsed() < patience.silence {
             sleep(PAUSE).await;
-            last = self.seen(slurm, &mut answered).await;
+            last = self.observe(slurm, &mut answered).await;
             good = if last.as_ref().is_ok_and(Hostlist::is_empty) { good + 1 } else { 0 };
         }
         match last {
@@ -100,13 +99,13 @@ impl Expected {
         }
     }
 
-    /// The nodes that a slurmctld lacks, or has though they are gone, by one observation of one that has just answered.
+    /// The nodes that differ in one observation of a slurmctld that has just answered.
     pub(crate) async fn differing_now(&self, slurm: &dyn Controller) -> slurmctl::Result<Hostlist> {
-        self.seen(slurm, &mut Instant::now()).await
+        self.observe(slurm, &mut Instant::now()).await
     }
 
-    /// What speaks against it now.
-    async fn seen(
+    /// One observation.
+    async fn observe(
         &self,
         slurm: &dyn Controller,
         answered: &mut Instant,
@@ -120,8 +119,8 @@ impl Expected {
         Ok(unlike)
     }
 
-    /// The nodes that speak against it, by what slurmctld shows. One before 23.11 `hides` elastic nodes
-    /// while they are powered down, unless it is told not to: then others in that state are shown.
+    /// The nodes that slurmctld lacks, or still has. With `hides`, powered-down elastic nodes are ignored: slurmctld before
+    /// 23.11 hides them by default.
     fn unlike(&self, shown: &[Node], hides: bool) -> Hostlist {
         let names: BTreeSet<&str> = shown.iter().map(|node| node.name.as_str()).collect();
         let asleep = |node: &Node| node.state.is_cloud() && node.state.is_powered_down();
@@ -134,7 +133,7 @@ impl Expected {
     }
 }
 
-/// True of nodes that slurmctld always shows, if it knows where they are.
+/// True for nodes that slurmctld always shows if it can resolve their names.
 fn is_fixed(def: &NodeDef) -> bool {
     !def.is_cloud() && def.state != Some(NodeState::Future)
 }

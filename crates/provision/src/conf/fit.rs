@@ -1,4 +1,4 @@
-//! Whether what the limits generate fits into the rest of slurm.conf.
+//! Checks that the generated nodes and partitions fit the rest of slurm.conf.
 
 use super::MarkedFile;
 use crate::site::Site;
@@ -7,7 +7,7 @@ use hostlist::Hostlist;
 use slurmconf::{Cluster, Config, NodeDef, PartitionDef};
 use std::collections::BTreeSet;
 
-/// The new partitions that slurm.conf also has outside the markers: slurmctld would not start with both.
+/// The new partitions that slurm.conf also defines outside the markers, with which slurmctld would not start.
 #[must_use]
 pub fn duplicate_partitions(
     cluster: &Cluster,
@@ -17,15 +17,15 @@ pub fn duplicate_partitions(
     twice(&cluster.partitions, &marked.parsed(), config)
 }
 
-/// The new partitions that also stand outside the section, which has those of `ours` now.
-fn twice(new: &[PartitionDef], ours: &Config, all: &Config) -> BTreeSet<String> {
+/// The new partitions that are also defined outside the section, which now has those of `section`.
+fn twice(new: &[PartitionDef], section: &Config, all: &Config) -> BTreeSet<String> {
     let count =
         |config: &Config, name: &str| config.partitions.iter().filter(|it| it.name == name).count();
     let names = new.iter().map(|partition| &partition.name);
-    names.filter(|name| count(all, name) > count(ours, name)).cloned().collect()
+    names.filter(|name| count(all, name) > count(section, name)).cloned().collect()
 }
 
-/// What to do about generic resources that Slurm would not know, if there are such.
+/// A warning about generic resources that `GresTypes` lacks.
 #[must_use]
 pub fn missing_gres(cluster: &Cluster, config: &Config) -> Option<String> {
     let line = gres_types(cluster, config)?;
@@ -35,7 +35,7 @@ pub fn missing_gres(cluster: &Cluster, config: &Config) -> Option<String> {
     ))
 }
 
-/// The `GresTypes` line with what slurm.conf names already and what the nodes need, if it lacks any of that.
+/// The `GresTypes` line with all types that slurm.conf names and the nodes need, if any is missing.
 #[must_use]
 pub fn gres_types(cluster: &Cluster, config: &Config) -> Option<String> {
     let known: Vec<&str> = config.get_all("GresTypes").flat_map(|types| types.split(',')).collect();
@@ -50,7 +50,7 @@ pub fn gres_types(cluster: &Cluster, config: &Config) -> Option<String> {
     Some(format!("GresTypes={}", all.into_iter().collect::<Vec<_>>().join(",")))
 }
 
-/// What to do about new persistent nodes, which nobody starts.
+/// A warning about new persistent nodes, which `finish` does not start.
 #[must_use]
 pub fn unstarted(cluster: &Cluster, config: &Config) -> Option<String> {
     let known = config.index();
@@ -63,21 +63,21 @@ pub fn unstarted(cluster: &Cluster, config: &Config) -> Option<String> {
     })
 }
 
-/// What to do about nodes that the cloud would never launch.
+/// An error about nodes that the cloud can never launch.
 #[must_use]
 pub fn unlaunchable(nodes: &[NodeDef], site: &Site, cloud: &Description) -> Option<String> {
     let zoneless = || without_zone(nodes, site, cloud).filter(|_| cloud.needs_zone);
     zoneless().or_else(|| without_host_name(nodes, site, cloud.is_host_name?))
 }
 
-/// What to do about nodes of ours whose names are no host names.
+/// An error about nodes of this cluster whose names are not valid host names.
 fn without_host_name(
     nodes: &[NodeDef],
     site: &Site,
     is_host_name: fn(&str) -> bool,
 ) -> Option<String> {
-    let ours = nodes.iter().filter(|node| site.places(node).is_some());
-    let names = ours.flat_map(|node| node.names.iter());
+    let section = nodes.iter().filter(|node| site.places(node).is_some());
+    let names = section.flat_map(|node| node.names.iter());
     let nodes: Hostlist = names.filter(|name| !is_host_name(name.as_str())).collect();
     (!nodes.is_empty()).then(|| {
         format!(
@@ -87,7 +87,7 @@ fn without_host_name(
     })
 }
 
-/// What to do about nodes none of whose places has a zone.
+/// An error about nodes without a zone on a cloud that requires one.
 fn without_zone(nodes: &[NodeDef], site: &Site, cloud: &Description) -> Option<String> {
     let lacks = |node: &&NodeDef| {
         site.places(node).is_some_and(|places| places.iter().all(|place| place.zone.is_none()))
@@ -102,7 +102,7 @@ fn without_zone(nodes: &[NodeDef], site: &Site, cloud: &Description) -> Option<S
     })
 }
 
-/// What is wrong with a default partition that the limits do not generate: it would be nobody's.
+/// An error about a default partition that the limits do not generate.
 #[must_use]
 pub fn default_partition(wanted: Option<&str>, cluster: &Cluster) -> Option<String> {
     let names: Vec<&str> = cluster.partitions.iter().map(|it| it.name.as_str()).collect();
@@ -126,7 +126,11 @@ mod tests {
         let compute = "PartitionName=compute Nodes=ALL\n";
         let none = BTreeSet::new();
         assert_eq!(twice(&new, &config(""), &config("")), none);
-        assert_eq!(twice(&new, &config(compute), &config(compute)), none, "it was ours before");
+        assert_eq!(
+            twice(&new, &config(compute), &config(compute)),
+            none,
+            "it was in the section before"
+        );
         let found = twice(&new, &config(""), &config(compute));
         assert_eq!(found, BTreeSet::from(["compute".to_owned()]));
     }
@@ -153,12 +157,12 @@ mod tests {
         let cluster =
             generate(&limits.unwrap(), &Shapes::oci(), &slurmconf::GenerateOptions::default())
                 .unwrap();
-        let told = unstarted(&cluster, &config("NodeName=g-0001 Features=shape=S\n")).unwrap();
-        assert!(told.starts_with("g-0002: new persistent nodes"), "{told}");
+        let text = unstarted(&cluster, &config("NodeName=g-0001 Features=shape=S\n")).unwrap();
+        assert!(text.starts_with("g-0002: new persistent nodes"), "{text}");
         assert_eq!(unstarted(&cluster, &config("NodeName=g-[0001-0002]\n")), None);
         let elastic = config("NodeName=g-[0001-0004] State=CLOUD\n");
-        let told = unstarted(&cluster, &elastic).unwrap();
-        assert!(told.starts_with("g-[0001-0002]: new persistent nodes"), "{told}");
+        let text = unstarted(&cluster, &elastic).unwrap();
+        assert!(text.starts_with("g-[0001-0002]: new persistent nodes"), "{text}");
     }
 
     #[test]
@@ -168,9 +172,9 @@ mod tests {
         let nodes = config(
             "NodeName=a[1-2] Features=shape=S,ad=None\nNodeName=b1 Features=shape=S,ad=1\nNodeName=login\n",
         );
-        let told = without_zone(&nodes.nodes, &site, &cloud).unwrap();
-        assert!(told.starts_with("a[1-2] can never start"), "{told}");
-        assert!(told.contains("zone: '1'") && told.contains("{1: 4}"), "{told}");
+        let text = without_zone(&nodes.nodes, &site, &cloud).unwrap();
+        assert!(text.starts_with("a[1-2] can never start"), "{text}");
+        assert!(text.contains("zone: '1'") && text.contains("{1: 4}"), "{text}");
         let zone = Some(cloud_core::Zone::new("AD-2"));
         site.fallback = vec![crate::Fallback { zone, ..Default::default() }];
         assert_eq!(without_zone(&nodes.nodes, &site, &cloud), None, "there is another place");
@@ -181,13 +185,13 @@ mod tests {
         let site = Site::new(crate::Identity::cluster("c1"));
         let is_host_name =
             |name: &str| name.starts_with(|c: char| c.is_ascii_alphabetic()) && !name.contains('_');
-        let told = |line: &str| without_host_name(&config(line).nodes, &site, is_host_name);
-        let words = told("NodeName=gpu_big-[1-2],n1 Features=shape=S,ad=1\n").unwrap();
+        let text = |line: &str| without_host_name(&config(line).nodes, &site, is_host_name);
+        let words = text("NodeName=gpu_big-[1-2],n1 Features=shape=S,ad=1\n").unwrap();
         assert!(words.starts_with("gpu_big-[1-2] can never start"), "{words}");
         assert!(words.contains("hostname_label: false"), "{words}");
-        assert!(told("NodeName=1st Features=shape=S,ad=1\n").is_some());
-        assert_eq!(told("NodeName=gpu-big-1 Features=shape=S,ad=1\n"), None);
-        assert_eq!(told("NodeName=login_1\n"), None, "no machine of ours");
+        assert!(text("NodeName=1st Features=shape=S,ad=1\n").is_some());
+        assert_eq!(text("NodeName=gpu-big-1 Features=shape=S,ad=1\n"), None);
+        assert_eq!(text("NodeName=login_1\n"), None, "no machine of the cluster");
     }
 
     #[test]
@@ -197,10 +201,10 @@ mod tests {
             generate(&limits, &Shapes::oci(), &slurmconf::GenerateOptions::default()).unwrap()
         };
         let gpu = cluster("g: {shape: VM.Standard2.1, max: 1, gres: 'gpu:a100:2'}\n");
-        let told = |conf: &str| missing_gres(&gpu, &config(conf));
-        assert!(told("").unwrap().contains("set GresTypes=gpu,"));
-        assert!(told("GresTypes=craynetwork\n").unwrap().contains("GresTypes=craynetwork,gpu,"));
-        assert_eq!(told("GresTypes=license,gpu\n"), None);
+        let text = |conf: &str| missing_gres(&gpu, &config(conf));
+        assert!(text("").unwrap().contains("set GresTypes=gpu,"));
+        assert!(text("GresTypes=craynetwork\n").unwrap().contains("GresTypes=craynetwork,gpu,"));
+        assert_eq!(text("GresTypes=license,gpu\n"), None);
         assert_eq!(missing_gres(&cluster("VM.Standard2.1: 1\n"), &config("")), None);
     }
 }

@@ -1,9 +1,9 @@
-//! The shapes that a cloud lists, as slurm.conf describes machines.
+//! Converts the shapes of a cloud into those of slurm.conf.
 
 use cloud_core::Description;
 use slurmconf::{Memory, NodeShape, Shapes};
 
-/// The shapes that a cloud lists, without those whose size a launch chooses.
+/// Converts the shapes that a cloud lists, without flexible ones.
 #[must_use]
 pub fn known_shapes(listed: &[cloud_core::Shape], cloud: &Description) -> Shapes {
     let mut shapes = Shapes::new();
@@ -13,7 +13,7 @@ pub fn known_shapes(listed: &[cloud_core::Shape], cloud: &Description) -> Shapes
     shapes
 }
 
-/// A shape as slurm.conf describes its machines. A cloud that does not say how many threads a core has means cores.
+/// Converts a shape. If the cloud does not report threads per core, its processors count as cores.
 fn machine(shape: &cloud_core::Shape, cloud: &Description) -> NodeShape {
     let divides = |threads: &u32| *threads > 0 && shape.vcpus.is_multiple_of(*threads);
     let threads_per_core = shape.threads_per_core.filter(divides).unwrap_or(1);

@@ -1,4 +1,4 @@
-//! One program at a time changes slurm.conf.
+//! The lock of slurm.conf.
 
 use crate::state::{Result, lock};
 use std::fs::{File, TryLockError};
@@ -7,7 +7,8 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// The lock, in the state directory; never removed: two processes that lock two files of one name would both have it.
+/// The lock file in the state directory. It is never removed: two processes could otherwise lock two files of the same
+/// name.
 const NAME: &str = "slurm.conf.lock";
 
 const PAUSE: Duration = Duration::from_millis(250);
@@ -21,10 +22,10 @@ pub struct ConfLock {
 }
 
 impl ConfLock {
-    /// How long another program is waited for; one that waits for jobs takes longer than anybody wants to wait.
+    /// How long to wait for another program. One that waits for jobs takes longer.
     pub const WAIT: Duration = Duration::from_mins(2);
 
-    /// Takes the lock in a state directory for a program, unless another program holds it.
+    /// Tries to take the lock in a state directory for a program.
     pub fn open(state: &Path, program: &str) -> Result<Self> {
         let file = lock::open(&state.join(NAME))?;
         let mut lock = Self { file, program: program.to_owned(), holder: None };
@@ -37,13 +38,13 @@ impl ConfLock {
         Ok(lock)
     }
 
-    /// The program that holds the lock, if that is another one.
+    /// The other program that holds the lock, if any.
     #[must_use]
     pub fn holder(&self) -> Option<&str> {
         self.holder.as_deref()
     }
 
-    /// Waits for [`WAIT`](Self::WAIT) until the lock is ours; false if it is still another's.
+    /// Waits up to [`WAIT`](Self::WAIT) for the lock. Returns false on a timeout.
     pub async fn wait(&mut self) -> bool {
         let until = Instant::now() + Self::WAIT;
         while Instant::now() < until {
@@ -56,19 +57,19 @@ impl ConfLock {
         false
     }
 
-    /// Tries to lock the file, and then writes into it who has it.
+    /// Tries to lock the file, and writes the holder into it.
     fn take(&self) -> bool {
         match self.file.try_lock() {
             Ok(()) => {
                 let mut file = &self.file;
                 let line = format!("{}, process {}\n", self.program, std::process::id());
-                // Only those who wait read it.
+                // Only waiting programs read it.
                 let emptied = file.set_len(0).and_then(|()| file.rewind());
                 let _ = emptied.and_then(|()| file.write_all(line.as_bytes()));
                 true
             }
             Err(TryLockError::WouldBlock) => false,
-            // A file system without locks: as good as no lock.
+            // On a file system without locks, continue without.
             Err(TryLockError::Error(_)) => true,
         }
     }
@@ -90,7 +91,7 @@ mod tests {
         let waiting = ConfLock::open(folder.path(), "resize").unwrap();
         assert_eq!(waiting.holder(), Some(text.trim()));
         drop(held);
-        // What was read moves the position in the file.
+        // Reading has moved the position in the file.
         assert!(waiting.take());
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.starts_with("resize, process "), "{text:?}");

@@ -1,4 +1,4 @@
-//! The file with the markers between which our nodes stand.
+//! The file with the markers of the node section.
 
 use crate::state::{self, rehearse_write};
 use slurmconf::{Config, Document, Markers, SlurmVersion};
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 /// The file that has the markers: slurm.conf, or one that it includes.
 #[derive(Clone, Debug)]
 pub struct MarkedFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// What it says.
+    /// Its content.
     pub document: Document,
 }
 
-/// Why no file has the markers.
+/// An error in finding the markers.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MarkerError {
     /// slurm.conf cannot be read.
     #[error(transparent)]
     Conf(#[from] slurmconf::Error),
-    /// Neither marker is there.
+    /// Both markers are missing.
     #[error(
         "{} has no line {start:?}, nor has a file it includes; put these two lines where the nodes are to stand:\n{start}\n{end}",
         path.display(), start = Markers::NODES.start, end = Markers::NODES.end
@@ -36,17 +36,17 @@ pub enum MarkerError {
     One {
         /// The file with the other marker.
         file: String,
-        /// The marker that is there.
+        /// The marker that was found.
         found: &'static str,
-        /// The marker that is not.
+        /// The missing marker.
         missing: &'static str,
-        /// Where it belongs.
+        /// Where the missing marker belongs.
         place: &'static str,
     },
 }
 
 impl MarkedFile {
-    /// Finds it in slurm.conf and in all that it includes, in the order in which slurmctld reads them.
+    /// Finds the markers in slurm.conf and the files that it includes, in the order in which slurmctld reads them.
     pub fn find(conf: &Path, version: SlurmVersion) -> Result<Self, MarkerError> {
         let mut files = Vec::new();
         Config::load(conf, version, |path| {
@@ -55,15 +55,15 @@ impl MarkedFile {
             files.push(Self { path: path.to_owned(), document });
             Ok(bytes)
         })?;
-        let mut half = None;
+        let mut lone = None;
         for file in files {
             let Err(error) = file.document.section(Markers::NODES) else { return Ok(file) };
             if !error.is_missing_marker() {
                 return Err(error.into());
             }
-            half = half.or_else(|| lone_marker(&file.document));
+            lone = lone.or_else(|| lone_marker(&file.document));
         }
-        Err(half.unwrap_or_else(|| MarkerError::None { path: conf.to_owned() }))
+        Err(lone.unwrap_or_else(|| MarkerError::None { path: conf.to_owned() }))
     }
 
     /// The lines between the markers.
@@ -71,26 +71,26 @@ impl MarkedFile {
         self.document.section(Markers::NODES)
     }
 
-    /// The partition between the markers that is the default now; of several the last, as slurmctld takes it.
+    /// The default partition of the node section; the last of several, as in slurmctld.
     #[must_use]
     pub fn default_partition(&self) -> Option<String> {
         let found = self.parsed().partitions.into_iter().rfind(|it| it.default == Some(true));
         found.map(|partition| partition.name)
     }
 
-    /// Does all but replace the file: a full disk, a directory that may not be written or an owner whom the file cannot be
-    /// given to is found before anything is changed.
+    /// Tries everything but replacing the file, to find a full disk, missing permissions or an owner that cannot be set
+    /// before anything is changed.
     pub fn rehearse(&self, text: &[u8]) -> state::Result<()> {
         rehearse_write(&self.path, text)
     }
 
-    /// What stands between the markers; what cannot be read is written anew, and counts as nothing.
+    /// The nodes of the section. A section that cannot be parsed counts as empty, because it is rewritten.
     pub(super) fn parsed(&self) -> Config {
         self.section().ok().and_then(|text| Config::parse(&text).ok()).unwrap_or_default()
     }
 }
 
-/// The error about a file that has one of the two markers.
+/// The error about a file with only one marker.
 fn lone_marker(document: &Document) -> Option<MarkerError> {
     let has = |marker: &str| {
         let mut lines = document.as_bytes().split(|&byte| byte == b'\n');

@@ -1,4 +1,4 @@
-//! slurm.conf as a file: which part of it is ours, who may change it, and how a change is proven and rolled back.
+//! slurm.conf as a file: the managed section, the lock, and how a change is tried and rolled back.
 
 mod dynamic_nodes;
 mod expected;

@@ -1,4 +1,4 @@
-//! What a plan means for slurm.conf: the text that it writes, and why it leaves the file as it is.
+//! The changes of a plan to slurm.conf, and the reasons for refusing them.
 
 use super::MarkedFile;
 use crate::plan::{self, File, FileStep, Plan, Refusal, ReportStep, Step};
@@ -13,7 +13,7 @@ pub fn written_conf(plan: &Plan) -> Option<&[u8]> {
     })
 }
 
-/// What stands between the markers when the plan is carried out: what a planner adds to the nodes is shown and tried, too.
+/// The node section after the plan, including the lines that the planner adds.
 pub fn planned_section(
     marked: &MarkedFile,
     cluster: Option<&Cluster>,
@@ -26,14 +26,14 @@ pub fn planned_section(
     }
 }
 
-/// What is wrong with slurm.conf, where that is why nothing is planned: it is the configuration, and no node, that is at fault.
+/// The error in slurm.conf, if the plan is empty because of it and not because of a node.
 #[must_use]
 pub fn bad_conf(plan: &Plan) -> Option<String> {
     let mut bad = refusals(plan).filter(|(_, why)| matches!(why, Refusal::BadConf(_)));
     bad.next().map(|(_, why)| why.to_string())
 }
 
-/// The nodes that may not go because of their jobs, each with the reason.
+/// The nodes that cannot be removed because of their jobs, each with the reason.
 #[must_use]
 pub fn nodes_in_use(plan: &Plan) -> Vec<String> {
     let used = |why: &Refusal| matches!(why, Refusal::Job(_) | Refusal::InUse);
@@ -48,10 +48,10 @@ fn refusals(plan: &Plan) -> impl Iterator<Item = (&hostlist::NodeName, &Refusal)
     })
 }
 
-/// The line for nodes that are never stopped, where slurm.conf has one outside the markers that leaves some of ours out: its
-/// own words, which may have counts in them, and those.
+/// The new `SuspendExcNodes` line, if slurm.conf has one outside the markers that omits persistent nodes: the old value,
+/// which may have counts, and the missing nodes.
 ///
-/// Else `finish` and `resize` keep such a line between the markers, and one outside would only go out of date.
+/// Otherwise `finish` and `resize` keep this line between the markers.
 #[must_use]
 pub fn suspend_exclusions(
     config: &Config,
@@ -59,8 +59,8 @@ pub fn suspend_exclusions(
     marked: &MarkedFile,
     cluster: &Cluster,
 ) -> Option<String> {
-    let said = plan::excluded_outside(config, &marked.document)?;
-    let known = config.suspend_exclusions(&said, version);
+    let value = plan::excluded_outside(config, &marked.document)?;
+    let known = config.suspend_exclusions(&value, version);
     let missing = cluster.persistent_nodes().difference(&known);
-    (!missing.is_empty()).then(|| format!("SuspendExcNodes={said},{missing}\n"))
+    (!missing.is_empty()).then(|| format!("SuspendExcNodes={value},{missing}\n"))
 }

@@ -1,4 +1,4 @@
-//! The new slurm.conf, proven on a throw-away slurmctld: other directories, another port, no jobs, and gone in a second.
+//! Tries a new slurm.conf on a throw-away slurmctld, which has its own directories and port and ends within a second.
 
 use super::MarkedFile;
 use super::trial::{self, Files};
@@ -12,32 +12,32 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
 
-/// How long slurmctld may take to answer; with many nodes written one by one it takes seconds.
+/// Timeout for an answer of slurmctld, which takes seconds to read many single node lines.
 const TRIAL_WAIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Where slurmctld is, if it is not beside scontrol.
+/// Usual directories of slurmctld, if it is not in that of scontrol.
 const USUAL: [&str; 3] = ["/usr/sbin", "/usr/local/sbin", "/opt/slurm/sbin"];
 
-/// What a trial shows.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Proof {
-    /// slurmctld ran; its log has these errors all the same.
+    /// slurmctld ran, with these errors in its log.
     Ran {
-        /// Lines of the log.
+        /// The lines of the log.
         errors: Vec<String>,
     },
-    /// The file was not tried, and why.
+    /// The file was not tried, for this reason.
     Skipped(&'static str),
 }
 
-/// Why a trial failed.
+/// The error of a trial.
 #[derive(Debug, thiserror::Error)]
 pub enum ProofFailure {
     /// The trial could not be set up.
     #[error("cannot set up the trial")]
     Setup(#[from] io::Error),
-    /// slurmctld ended.
+    /// slurmctld exited.
     #[error("slurmctld refuses the new file: {0}")]
     Refused(String),
     /// slurmctld did not answer.
@@ -50,15 +50,15 @@ pub enum ProofFailure {
 /// A new slurm.conf, and what its trial needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Trial<'a> {
-    /// The real controller; it is not asked anything.
+    /// The real controller, which gets no requests.
     pub slurm: &'a Scontrol,
-    /// Where slurm.conf is.
+    /// Path of slurm.conf.
     pub conf: &'a Path,
-    /// What it says now.
+    /// The current content of slurm.conf.
     pub config: &'a Config,
     /// The file with the markers.
     pub marked: &'a MarkedFile,
-    /// What is to stand between them.
+    /// The new node section.
     pub section: &'a str,
     /// The name of this host.
     pub hostname: &'a str,
@@ -67,7 +67,7 @@ pub struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Starts a slurmctld with the new file, and ends it as soon as it answers.
+    /// Starts a slurmctld with the new file, and stops it as soon as it answers.
     pub async fn prove(&self) -> Result<Proof, ProofFailure> {
         let programs = self.slurm.programs();
         if shares_its_socket(self.config) {
@@ -144,8 +144,8 @@ async fn answers(programs: &Programs, conf: &Path, child: &mut Child) -> Answere
     Answered::No
 }
 
-/// True if the trial would take the real slurmctld's socket away: with this kind of authentication it is
-/// /run/slurmctld/sack.socket, whatever slurm.conf says.
+/// True if the trial would replace the real slurmctld's socket: with this authentication plugin it is always
+/// /run/slurmctld/sack.socket.
 fn shares_its_socket(config: &Config) -> bool {
     config.get("AuthType").is_some_and(|kind| kind.eq_ignore_ascii_case("auth/slurm"))
 }
@@ -158,8 +158,8 @@ fn slurmctld(programs: &Programs) -> Option<PathBuf> {
     folders.map(|folder| folder.join("slurmctld")).find(|path| path.is_file())
 }
 
-/// The errors in the log, but for those that are our doing: a trial has no state to recover, no accounting, and says some
-/// things twice.
+/// The errors in the log, without duplicates and without those that the trial itself causes by its missing state and
+/// accounting.
 fn errors(log: &str) -> Vec<String> {
     let harmless = [
         "state file",

@@ -1,4 +1,4 @@
-//! After slurmctld was told of a new slurm.conf: does it run with it? If not, the previous file is put back.
+//! Verifies that slurmctld runs with a new slurm.conf, and rolls it back if not.
 
 use super::MarkedFile;
 use super::{Expected, Patience};
@@ -11,32 +11,32 @@ use slurmconf::{Changes, Config, Markers, diff};
 use slurmctl::Controller;
 use std::path::Path;
 
-/// A new slurm.conf that slurmctld was told of, and the one before.
+/// An applied slurm.conf, and the previous one.
 #[derive(Clone, Copy, Debug)]
 pub struct Applied<'a> {
     /// The controller.
     pub slurm: &'a dyn Controller,
-    /// What slurm.conf said before, its includes followed.
+    /// The previous slurm.conf with its includes.
     pub before: &'a Config,
-    /// The file with the markers, as it was before.
+    /// The file with the markers, before the change.
     pub marked: &'a MarkedFile,
-    /// What was carried out.
+    /// The plan that was carried out.
     pub plan: &'a Plan,
-    /// What stands between the markers now.
+    /// The new node section.
     pub section: &'a str,
 }
 
-/// What became of a new slurm.conf.
+/// The result of the verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Why the previous file was put back, and what came of that; empty if slurmctld runs with the new one.
+    /// Why the file was rolled back, and the result; empty if slurmctld runs with the new file.
     pub rolled_back: Vec<String>,
-    /// What is not as it should be, and would not be better with the previous file.
+    /// A problem that a rollback would not solve.
     pub warning: Option<String>,
 }
 
 impl Applied<'_> {
-    /// Makes sure that slurmctld runs: with the new file, or else with the one before.
+    /// Verifies that slurmctld runs with the new file, or else restores the previous one.
     pub async fn verify_or_roll_back(&self, report: &Report) -> Verdict {
         let how = self.plan.steps().find_map(|step| match step {
             Step::Slurm(SlurmStep::Reload(how)) => Some(*how),
@@ -58,7 +58,7 @@ impl Applied<'_> {
         verdict
     }
 
-    /// True if the file holds what the plan was to write: neither what was there before, nor what somebody has written since.
+    /// True if the file has the text of the plan: neither the previous one nor a later change.
     #[must_use]
     pub fn is_written(&self) -> bool {
         let now = std::fs::read(&self.marked.path).ok();
@@ -70,7 +70,7 @@ impl Applied<'_> {
         })
     }
 
-    /// Remembers what slurmctld runs with, if the file still has it; at worst slurmctld is told once more.
+    /// Stores the applied node section, if the file still has it. At worst slurmctld reloads once more.
     pub fn remember(&self, state: &dyn State) {
         let now = std::fs::read(&self.marked.path).map(slurmconf::Document::parse);
         let now = now.ok().and_then(|file| file.section(Markers::NODES).ok());
@@ -79,9 +79,9 @@ impl Applied<'_> {
         }
     }
 
-    /// What is wrong with a slurmctld that was told of the new file, if that is so until it is waited for no longer.
+    /// The problem of a slurmctld with the new file, if it lasts until the timeout.
     async fn amiss(&self, warning: &mut Option<String>) -> Option<String> {
-        // It was read back when it was planned.
+        // The planner has already parsed it.
         let nodes = Config::parse(self.section).map(|config| config.nodes).unwrap_or_default();
         let new = Config { nodes, ..Config::default() };
         let wanted: Hostlist = new.nodes.iter().flat_map(|def| def.names.iter()).collect();
@@ -91,7 +91,7 @@ impl Applied<'_> {
         let all = Expected::new(&new, gone.filter_map(|name| NodeName::new(&name).ok()));
         match all.clone().but_for_kept(&old).differing(self.slurm, Patience::USUAL).await {
             Ok(differing) if differing.is_empty() => {
-                // What the previous file would not bring back is no reason to go back to it.
+                // A rollback would not bring these nodes back.
                 let left = all.differing_now(self.slurm).await.unwrap_or_default();
                 *warning = unlike(&left, &new);
                 None
@@ -103,21 +103,21 @@ impl Applied<'_> {
         }
     }
 
-    /// Puts the previous file back, and starts slurmctld again if it does not answer. Says what came of it.
+    /// Restores the previous file, and restarts slurmctld if it does not answer. Returns messages about the result.
     async fn roll_back(&self) -> Vec<String> {
         if let Err(error) = restore(&self.marked.path, self.marked.document.as_bytes()) {
             return vec![format!("{}: the previous version is beside it", chain(&error))];
         }
-        let (slurm, mut said) = (self.slurm, Vec::new());
-        // It may have read some of the new one; a slurmctld before 23.11 dies of other nodes if it is only told to read again.
+        let (slurm, mut messages) = (self.slurm, Vec::new());
+        // It may have read part of the new file. A slurmctld before 23.11 would die of a reconfigure with other nodes.
         if slurm.version().reconfigures_nodes() && slurm.ping().await.unwrap_or(false) {
-            said.extend(slurm.reconfigure().await.err().map(|error| chain(&error)));
+            messages.extend(slurm.reconfigure().await.err().map(|error| chain(&error)));
             if slurm.ping().await.unwrap_or(false) {
-                said.push("slurmctld keeps running with the previous file".to_owned());
-                return said;
+                messages.push("slurmctld keeps running with the previous file".to_owned());
+                return messages;
             }
         }
-        said.push(match slurm.restart().await {
+        messages.push(match slurm.restart().await {
             Ok(()) => "slurmctld runs again with the previous file".to_owned(),
             Err(error) if slurm.ping().await.unwrap_or(false) => {
                 format!("slurmctld runs, but could not be restarted: {}", chain(&error))
@@ -126,19 +126,19 @@ impl Applied<'_> {
                 format!("slurmctld does not start with the previous file either: {}", chain(&error))
             }
         });
-        said
+        messages
     }
 }
 
-/// True if slurmctld last took up other lines than stand between the markers: whoever wrote these did not come to tell it.
-/// slurmctld does not say so itself, but for nodes that it has or has not.
+/// True if slurmctld last applied another node section than that of the file. slurmctld itself only shows which nodes it
+/// has.
 #[must_use]
 pub fn is_unapplied(state: &dyn State, marked: &MarkedFile) -> bool {
     let applied = state.load(Document::AppliedConf).ok().flatten();
     applied.zip(marked.section().ok()).is_some_and(|(applied, now)| !is_same(&applied, &now))
 }
 
-/// True if slurmctld reads the same in both, be the nodes folded in one of them.
+/// True if both mean the same to slurmctld, even if only one is folded.
 fn is_same(applied: &str, now: &str) -> bool {
     match (Config::parse(applied), Config::parse(now)) {
         (Ok(applied), Ok(now)) => diff(&applied, &now) == Changes::default(),
@@ -146,7 +146,7 @@ fn is_same(applied: &str, now: &str) -> bool {
     }
 }
 
-/// What it means that slurmctld did not do as told; its own words are reported already.
+/// Explains that slurmctld did not reload, in addition to its own message.
 fn refused(how: Reload, answers: bool, operation: Operation) -> String {
     let finish = operation == Operation::Finish;
     let by_hand = if finish { ", or use finish --no-restart and restart it yourself" } else { "" };
@@ -162,7 +162,7 @@ fn refused(how: Reload, answers: bool, operation: Operation) -> String {
     }
 }
 
-/// The machines that were launched for nodes which slurm.conf does not have after all: the file was written, so all came.
+/// Machines that were launched for nodes that the rollback removed from slurm.conf.
 fn left_running(plan: &Plan, before: &Config) -> Option<String> {
     let known = before.index();
     let launched = plan.steps().filter_map(|step| match step {
@@ -185,24 +185,24 @@ fn unlike(differing: &Hostlist, new: &Config) -> Option<String> {
         (Hostlist::new(), Hostlist::new(), Hostlist::new());
     for name in differing {
         match index.get(&name) {
-            // It has to know the address of each when it starts.
+            // slurmctld must resolve each name when it starts.
             Some(node) if !node.is_cloud() => unresolved.extend([name]),
             Some(_) => lacking.extend([name]),
             None => kept.extend([name]),
         }
     }
-    let said = [
+    let messages = [
         (unresolved, "without", "it may not be able to resolve the name; see hosts_file or DNS"),
         (lacking, "without", "see its log"),
         (kept, "still with", "see its log"),
     ];
-    let said = said.iter().filter(|(nodes, _, _)| !nodes.is_empty());
-    let said: Vec<String> =
-        said.map(|(nodes, with, why)| format!("{with} {nodes}: {why}")).collect();
-    (!said.is_empty()).then(|| format!("slurmctld runs, but {}", said.join("; and ")))
+    let messages = messages.iter().filter(|(nodes, _, _)| !nodes.is_empty());
+    let messages: Vec<String> =
+        messages.map(|(nodes, with, why)| format!("{with} {nodes}: {why}")).collect();
+    (!messages.is_empty()).then(|| format!("slurmctld runs, but {}", messages.join("; and ")))
 }
 
-/// Puts a text back into its file. The version that was kept is it, so that what was refused is kept nowhere.
+/// Writes a text back into its file. It is also the kept previous version, so that the refused text is not kept.
 fn restore(path: &Path, text: &[u8]) -> state::Result<()> {
     let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let kept = atomic_write::previous(&real);
@@ -222,13 +222,13 @@ mod tests {
     #[test]
     fn a_slurmctld_that_cannot_resolve_a_node_is_not_said_to_refuse_the_file() {
         let new = Config::parse("NodeName=web-[1-2]\nNodeName=web-[3-9] State=CLOUD\n").unwrap();
-        let said = |nodes: &str| unlike(&nodes.parse().unwrap(), &new).unwrap();
+        let messages = |nodes: &str| unlike(&nodes.parse().unwrap(), &new).unwrap();
         assert_eq!(
-            said("web-1"),
+            messages("web-1"),
             "slurmctld runs, but without web-1: it may not be able to resolve the name; see hosts_file or DNS"
         );
-        assert_eq!(said("web-[3-4]"), "slurmctld runs, but without web-[3-4]: see its log");
-        let both = said("web-2,old-1");
+        assert_eq!(messages("web-[3-4]"), "slurmctld runs, but without web-[3-4]: see its log");
+        let both = messages("web-2,old-1");
         assert!(both.contains("without web-2: it may"), "{both}");
         assert!(both.contains("; and still with old-1: see its log"), "{both}");
         assert_eq!(unlike(&Hostlist::new(), &new), None);
@@ -236,10 +236,16 @@ mod tests {
 
     #[test]
     fn a_restart_command_that_fails_is_not_a_file_that_is_refused() {
-        let said = refused(Reload::Restart, false, Operation::Finish);
-        assert!(said.contains("restart_command") && said.contains("--no-restart"), "{said}");
-        let said = refused(Reload::Restart, false, Operation::Resize);
-        assert!(said.contains("restart_command") && !said.contains("--no-restart"), "{said}");
+        let messages = refused(Reload::Restart, false, Operation::Finish);
+        assert!(
+            messages.contains("restart_command") && messages.contains("--no-restart"),
+            "{messages}"
+        );
+        let messages = refused(Reload::Restart, false, Operation::Resize);
+        assert!(
+            messages.contains("restart_command") && !messages.contains("--no-restart"),
+            "{messages}"
+        );
         let reconfigured = |answers| refused(Reload::Reconfigure, answers, Operation::Finish);
         assert!(reconfigured(true).contains("refuses"));
         assert!(reconfigured(false).contains("does not answer"));

@@ -1,4 +1,4 @@
-//! The files of the trial: what slurm.conf says, with nothing in it that reaches out of the trial.
+//! The files of the trial: slurm.conf, isolated from the real cluster.
 
 use slurmconf::{DefinitionKind, Line, SlurmVersion, Statement, flatten_includes};
 use std::fmt::Write as _;
@@ -6,8 +6,8 @@ use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-/// What the trial is given instead of what the files say, so that nobody notices anything of it: neither the accounting,
-/// which would end the jobs of a cluster that comes up without any, nor other controllers, nor nodes.
+/// Parameters that replace those of the files, to isolate the trial from accounting, which would end the jobs of a cluster
+/// that starts without any, from other controllers and from nodes.
 const REPLACED: [&str; 36] = [
     "SlurmctldHost",
     "ControlMachine",
@@ -43,28 +43,28 @@ const REPLACED: [&str; 36] = [
     "PowerPlugin",
     "ExtSensorsType",
     "MailProg",
-    // Without a jwt_key= the key is in StateSaveLocation, and the trial's is empty.
+    // Without jwt_key=, the key is in StateSaveLocation, which is empty in the trial.
     "AuthAltTypes",
     "AuthAltParameters",
 ];
 
-/// What would start and stop machines: called all the same, as power saving is off without them, but of no effect.
+/// Programs that start and stop machines, replaced by ones without effect, because power saving is off without them.
 const PROGRAMS: [&str; 4] =
     ["ResumeProgram", "SuspendProgram", "ResumeFailProgram", "RebootProgram"];
 
-/// What the trial is made of.
+/// The input of a trial.
 pub(super) struct Files<'a> {
     /// slurm.conf.
     pub(super) conf: &'a Path,
-    /// The file with the markers: the same, or one that it includes.
+    /// The file with the markers: slurm.conf, or one that it includes.
     pub(super) marked: &'a Path,
-    /// That file with the new nodes in it.
+    /// The file with the markers, with the new nodes.
     pub(super) new: &'a [u8],
     /// The version of slurmctld.
     pub(super) version: SlurmVersion,
 }
 
-/// Where and as whom the trial runs.
+/// The host and user of the trial.
 #[derive(Clone, Copy)]
 pub(super) struct Host<'a> {
     /// The name of this host.
@@ -72,8 +72,7 @@ pub(super) struct Host<'a> {
     pub(super) user: &'a str,
 }
 
-/// Writes slurm.conf for the trial, in a directory that has everything else that stands beside the real one: plugins look
-/// there for their files, whatever those are called.
+/// Writes slurm.conf for the trial into a directory with all other files of the real one, where plugins look for theirs.
 pub(super) fn write(folder: &Path, files: &Files<'_>, host: Host<'_>) -> io::Result<PathBuf> {
     let home = files.conf.parent().unwrap_or(Path::new("/"));
     let etc = folder.join("etc");
@@ -96,19 +95,19 @@ pub(super) fn write(folder: &Path, files: &Files<'_>, host: Host<'_>) -> io::Res
          MailProg=/bin/true\n"
     );
     let path = etc.join("slurm.conf");
-    // The name may be a link by now, if slurm.conf itself is called otherwise.
+    // The name may be a link if slurm.conf has another name.
     let _ = std::fs::remove_file(&path);
     std::fs::write(&path, text)?;
     Ok(path)
 }
 
-/// Two ports that nobody has.
+/// Finds two free ports.
 fn ports() -> io::Result<[u16; 2]> {
     let [one, other] = [TcpListener::bind("127.0.0.1:0")?, TcpListener::bind("127.0.0.1:0")?];
     Ok([one.local_addr()?.port(), other.local_addr()?.port()])
 }
 
-/// What slurm.conf and the files it includes say, as far as the trial reads it too, in one text.
+/// slurm.conf and the files that it includes as one text, as far as the trial uses it.
 fn kept(files: &Files<'_>) -> io::Result<String> {
     let read = |path: &Path| {
         if path == files.marked { Ok(files.new.to_vec()) } else { std::fs::read(path) }
@@ -124,7 +123,7 @@ fn rewritten(line: &Line<'_>, statement: &Statement<'_>) -> Option<String> {
             Some(format!("{}=/bin/true", pair.key))
         }
         Statement::Parameter(pair) if is_in(&["CommunicationParameters"], &pair.key) => {
-            // The trial's own address is of IPv4.
+            // The trial has an IPv4 address.
             let kept =
                 pair.value.split(',').filter(|it| !it.trim().eq_ignore_ascii_case("DisableIPv4"));
             let kept = kept.collect::<Vec<_>>().join(",");
@@ -142,8 +141,7 @@ fn rewritten(line: &Line<'_>, statement: &Statement<'_>) -> Option<String> {
     }
 }
 
-/// The line of nodes with an address: slurmctld tries for ten seconds to find one by name, for each node that is about to
-/// get its machine.
+/// Adds an address to a node line, because slurmctld spends ten seconds on each name that does not resolve.
 fn here(line: &str) -> String {
     let line = line.trim();
     let (name, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -159,7 +157,7 @@ mod tests {
 
     const HERE: Host<'_> = Host { name: "here", user: "root" };
 
-    /// slurm.conf of the trial for files of these names and texts; the one with the markers comes last, and is new.
+    /// Builds the trial's slurm.conf from files with these names and texts. The last one has the markers and is new.
     fn trial(texts: &[(&str, &str)]) -> String {
         let (real, trial) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         for (name, text) in texts {
@@ -177,7 +175,7 @@ mod tests {
     fn a_script_beside_slurm_conf_is_there_in_the_trial() {
         let (real, trial) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let conf = real.path().join("slurm.conf");
-        // The names of the trial's own files take nothing from it.
+        // The names of the trial's own files do not matter.
         for name in ["slurm.conf", "job_submit.lua", "cgroup.conf", "log", "state"] {
             std::fs::write(real.path().join(name), "x=y\n").unwrap();
         }

@@ -1,13 +1,13 @@
-//! Pending jobs that fit the nodes of slurm.conf now, and not those that it is to have.
+//! Pending jobs that fit the current nodes of slurm.conf, but not the new ones.
 
 use crate::world::Roster;
 use hostlist::Hostlist;
 use slurmconf::Config;
 use slurmctl::{Job, JobState};
 
-/// Names the pending jobs that can never run once the node section is replaced, one line each.
+/// A warning for each pending job that can never run with the new node section.
 ///
-/// `now` is slurm.conf with its includes; `old` and `new` are what stands between the markers before and afterwards.
+/// `now` is slurm.conf with its includes; `old` and `new` are the node section before and after.
 #[must_use]
 pub fn unfit_jobs(jobs: &[Job], now: &Config, old: &Config, new: &Config) -> Vec<String> {
     let (now, old, new) = (Roster::new(now), Roster::new(old), Roster::new(new));

@@ -1,37 +1,37 @@
-//! Whether a user can write a file, by its permissions and by a real write.
+//! Checks whether a user can write a file, by permissions and by a real write.
 
 use std::fs::{Metadata, metadata};
 use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// How much is written to find out whether there is room.
+/// Number of bytes to write as a test for free space.
 const BLOCK: [u8; 4096] = [0; 4096];
 
-/// A user, by the numbers that file systems know.
+/// The ids of a user and its groups.
 #[derive(Clone, Debug)]
 pub struct Account {
-    /// Its number.
+    /// The user id.
     pub id: u32,
-    /// The numbers of its groups.
+    /// The group ids.
     pub groups: Vec<u32>,
-    /// True if this process writes as that user, or as root: what it may not write, the user may not either.
+    /// True if this process runs as that user or as root, so that a failed write counts for the user.
     pub is_ours: bool,
 }
 
-/// Why a user cannot write something.
+/// Why a user cannot write a file.
 #[derive(Debug)]
 pub enum Unwritable {
-    /// The directory is not there.
+    /// The directory does not exist.
     Missing,
-    /// The permissions of what is there do not let the user write.
+    /// The permissions do not allow it.
     NotAllowed,
     /// A real write failed, as on a full or a read-only file system.
     Failed(io::Error),
 }
 
 impl Account {
-    /// Finds out whether the user can make files in a directory. Nothing stays of the file that is written for it.
+    /// Checks whether the user can create files in a directory. The test leaves no file behind.
     pub fn writes_into(&self, directory: &Path) -> Result<(), Unwritable> {
         let found = metadata(directory).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Unwritable::Missing,
@@ -46,7 +46,7 @@ impl Account {
         self.judge(write_for_real(directory))
     }
 
-    /// Finds out whether the user can append to a file, or make it.
+    /// Checks whether the user can append to or create a file.
     pub fn appends_to(&self, path: &Path) -> Result<(), Unwritable> {
         let directory = path.parent().filter(|it| !it.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
@@ -57,7 +57,7 @@ impl Account {
         }
     }
 
-    /// What a write of this process says about the user: what another may not do, the user may.
+    /// Interprets a write of this process: a missing permission of another user does not count.
     fn judge(&self, written: io::Result<()>) -> Result<(), Unwritable> {
         match written {
             Err(error) if self.is_ours || error.kind() != ErrorKind::PermissionDenied => {
@@ -79,7 +79,7 @@ impl Account {
     }
 }
 
-/// Writes a file that has no name, so that nothing stays of it, whatever happens meanwhile.
+/// Writes an unnamed temporary file, which never remains.
 fn write_for_real(directory: &Path) -> io::Result<()> {
     let mut file = tempfile::tempfile_in(directory)?;
     file.write_all(&BLOCK)?;
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_file_system_that_takes_no_files_is_found_by_writing() {
-        // Nobody makes files there, whatever its permissions say.
+        // Nobody can create files there, whatever its permissions.
         let found = account(0).writes_into(Path::new("/proc/self"));
         assert!(matches!(found, Err(Unwritable::Failed(_))), "{found:?}");
     }

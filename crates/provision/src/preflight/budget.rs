@@ -1,4 +1,4 @@
-//! What may be spent, and whether all that is started has a price.
+//! Checks of the budget and of prices.
 
 use super::Check;
 use crate::budget::standing;
@@ -9,7 +9,7 @@ use slurmconf::NodeDef;
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
-/// How the budget stands, and which shapes of nodes have no price.
+/// Checks the state of the budget, and that all shapes have a price.
 pub(super) fn budget(
     site: &Site,
     nodes: &[NodeDef],

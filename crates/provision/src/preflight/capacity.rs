@@ -1,4 +1,4 @@
-//! Checks of what the cloud has room for: limits, shapes and where they are.
+//! Checks of the cloud's capacity: limits, shapes and zones.
 
 use super::{Check, CloudFacts};
 use crate::site::Site;
@@ -6,10 +6,10 @@ use cloud_core::{Counted, Description, Limit, Shape, ShapeName, Zone};
 use slurmconf::NodeDef;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The limit of memory, where a cloud has one.
+/// The name of the memory limit.
 const MEMORY: &str = "ram_mib";
 
-/// What is wanted, and of what cloud.
+/// The nodes, and the cloud.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) nodes: &'a [NodeDef],
@@ -17,7 +17,7 @@ pub(super) struct Wanted<'a> {
     pub(super) description: &'a Description,
 }
 
-/// Whether the cloud would allow all nodes at once.
+/// Checks that the limits allow all nodes at once.
 pub(super) fn limits(cloud: &CloudFacts, wanted: Wanted<'_>) -> Vec<Check> {
     match &cloud.limits {
         Ok(limits) => {
@@ -28,7 +28,7 @@ pub(super) fn limits(cloud: &CloudFacts, wanted: Wanted<'_>) -> Vec<Check> {
     }
 }
 
-/// Whether the cloud has what the nodes want where they want it.
+/// Checks that the cloud has the shapes of the nodes in their zones.
 pub(super) fn places(cloud: &CloudFacts, wanted: Wanted<'_>) -> Vec<Check> {
     let Wanted { nodes, site, .. } = wanted;
     if nodes.iter().all(|node| node.zone().is_none()) && site.fallback.is_empty() {
@@ -40,7 +40,8 @@ pub(super) fn places(cloud: &CloudFacts, wanted: Wanted<'_>) -> Vec<Check> {
     }
 }
 
-/// What is nowhere, or not where it is wanted. A cloud that does not say where it has its shapes is believed about that.
+/// Shapes that are missing, or missing in a zone. A cloud that does not report zones of shapes counts as having them
+/// everywhere.
 fn offered(offered: &[Shape], wanted: Wanted<'_>) -> Vec<Check> {
     let Wanted { nodes, site, description } = wanted;
     let zones: BTreeSet<&Zone> = offered.iter().flat_map(|shape| &shape.zones).collect();
@@ -78,10 +79,10 @@ fn offered(offered: &[Shape], wanted: Wanted<'_>) -> Vec<Check> {
     checks
 }
 
-/// A shape, and where.
+/// A shape and a zone.
 type Machines = BTreeSet<(ShapeName, Option<Zone>)>;
 
-/// What is wanted first, and what only where that is full.
+/// The preferred places, and the fallbacks.
 fn machines(nodes: &[NodeDef], site: &Site) -> (Machines, Machines) {
     let (mut first, mut others) = (Machines::new(), Machines::new());
     for node in nodes {
@@ -89,19 +90,19 @@ fn machines(nodes: &[NodeDef], site: &Site) -> (Machines, Machines) {
         first.extend(places.next().map(|place| (place.shape, place.zone)));
         others.extend(places.map(|place| (place.shape, place.zone)));
     }
-    // Shapes of the limits are known, or there would be no nodes.
+    // Shapes of the limits are known.
     first.retain(|(_, zone)| zone.is_some());
     others.retain(|place| !first.contains(place));
     (first, others)
 }
 
-/// Zones that the cloud does not have, as far as it says which it has.
+/// Zones that the cloud does not have, as far as it reports its zones.
 fn unknown<'a>(wanted: &'a Machines, zones: &BTreeSet<&Zone>) -> BTreeSet<&'a Zone> {
     let wanted = wanted.iter().filter_map(|(_, zone)| zone.as_ref());
     wanted.filter(|zone| !zones.is_empty() && !zones.contains(zone)).collect()
 }
 
-/// True unless the cloud says that it does not have the shape there; a zone that is none is reported elsewhere.
+/// True unless the cloud reports that the zone lacks the shape. Unknown zones are reported elsewhere.
 fn is_there(place: &(ShapeName, Option<Zone>), offered: &[Shape], zones: &BTreeSet<&Zone>) -> bool {
     let (shape, zone) = place;
     let Some(offered) = offered.iter().find(|offered| offered.offers(shape)) else {
@@ -117,10 +118,10 @@ fn names(zones: &BTreeSet<&Zone>) -> String {
     zones.iter().map(|zone| zone.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// How much of what is needed where, by the cloud's names.
+/// The need for each limit and zone, by the cloud's names.
 type Needs = BTreeMap<(String, Option<String>), u64>;
 
-/// What the cloud would not allow, where these are its shapes.
+/// The needs that exceed a limit, for these shapes.
 fn quota(limits: &[Limit], shapes: &[Shape], wanted: Wanted<'_>) -> Vec<Check> {
     let count: usize = wanted.nodes.iter().map(|node| node.names.len()).sum();
     let needs = needs(shapes, wanted);
@@ -166,7 +167,7 @@ fn needs(shapes: &[Shape], wanted: Wanted<'_>) -> Needs {
         let place = site.places(node).and_then(|places| places.into_iter().next());
         let shape =
             place.as_ref().and_then(|it| shapes.iter().find(|shape| shape.offers(&it.shape)));
-        // The cloud counts all of it; `RealMemory` is what is surely left of it.
+        // The cloud counts all memory, but `RealMemory` is less.
         let memory = shape.map(|shape| shape.memory_mib).or(node.real_memory);
         need(MEMORY.to_owned(), None, memory.unwrap_or_default());
         let Some(place) = place else {
@@ -205,8 +206,8 @@ mod tests {
         description
     }
 
-    /// What is said of nodes with these features in a cloud with two shapes in one zone.
-    fn said(features: &str, root: &str) -> String {
+    /// The result for nodes with these features in a cloud with two shapes in one zone.
+    fn found(features: &str, root: &str) -> String {
         said_with(features, root, Vec::new())
     }
 
@@ -235,25 +236,25 @@ mod tests {
     #[test]
     fn a_flexible_shape_is_found_by_the_name_that_has_its_size() {
         let root = "Uocm:PHX-AD-";
-        assert_eq!(said("shape=VM.Standard.E4.Flex.16.256,ad=1", root), "well");
+        assert_eq!(found("shape=VM.Standard.E4.Flex.16.256,ad=1", root), "well");
         assert!(
-            said("shape=VM.Standard.E9.Flex.1.16,ad=1", root)
+            found("shape=VM.Standard.E9.Flex.1.16,ad=1", root)
                 .contains("VM.Standard.E9.Flex.1.16 in")
         );
     }
 
     #[test]
     fn places_to_fall_back_to_are_checked() {
-        let said = |shape: Option<&str>, zone: Option<&str>| {
+        let found = |shape: Option<&str>, zone: Option<&str>| {
             let (shape, zone) = (shape.map(str::to_owned), zone.map(Zone::new));
             let fallback = vec![Fallback { shape, zone, ..Fallback::default() }];
             said_with("shape=VM.Standard2.1,ad=1", "Uocm:PHX-AD-", fallback)
         };
-        assert_eq!(said(Some("VM.Standard.E4.Flex.16.256"), None), "well");
+        assert_eq!(found(Some("VM.Standard.E4.Flex.16.256"), None), "well");
         assert!(
-            said(None, Some("Uocm:PHX-AD-9")).starts_with("fallback names the zone Uocm:PHX-AD-9")
+            found(None, Some("Uocm:PHX-AD-9")).starts_with("fallback names the zone Uocm:PHX-AD-9")
         );
-        let unknown = said(Some("VM.Nosuch"), None);
+        let unknown = found(Some("VM.Nosuch"), None);
         assert_eq!(
             unknown,
             "fallback: the cloud has no VM.Nosuch in Uocm:PHX-AD-1; change fallback"
@@ -265,17 +266,17 @@ mod tests {
 
     #[test]
     fn a_domain_may_have_its_whole_name() {
-        assert_eq!(said("shape=VM.Standard2.1,ad=Uocm:PHX-AD-1", "Uocm:PHX-AD-"), "well");
+        assert_eq!(found("shape=VM.Standard2.1,ad=Uocm:PHX-AD-1", "Uocm:PHX-AD-"), "well");
     }
 
     #[test]
     fn a_wrong_root_of_availability_domains_is_reported() {
         let usual = "shape=VM.Standard2.1,ad=1";
-        assert_eq!(said(usual, "Uocm:PHX-AD-"), "well");
-        assert!(said(usual, "Nope:AD-").contains("Nope:AD-1, and the cloud has Uocm:PHX-AD-1"));
-        assert!(said(usual, "").contains("set ad_root"));
-        assert!(said("shape=VM.Odd.1,ad=1", "Uocm:PHX-AD-").contains("no VM.Odd.1 in"));
-        assert_eq!(said("shape=VM.Standard2.1", ""), "", "the cloud chooses");
+        assert_eq!(found(usual, "Uocm:PHX-AD-"), "well");
+        assert!(found(usual, "Nope:AD-").contains("Nope:AD-1, and the cloud has Uocm:PHX-AD-1"));
+        assert!(found(usual, "").contains("set ad_root"));
+        assert!(found("shape=VM.Odd.1,ad=1", "Uocm:PHX-AD-").contains("no VM.Odd.1 in"));
+        assert_eq!(found("shape=VM.Standard2.1", ""), "", "the cloud chooses");
     }
 
     fn limit(name: &str, zone: Option<&str>, most: Option<u64>) -> Limit {
@@ -309,10 +310,10 @@ mod tests {
         };
         assert_eq!(warnings(&limits(Some(11)), conf), Vec::<String>::new());
         assert_eq!(warnings(&limits(None), conf), Vec::<String>::new());
-        let said = warnings(&limits(Some(10)), conf);
-        assert_eq!(said.len(), 1, "{said:?}");
+        let found = warnings(&limits(Some(10)), conf);
+        assert_eq!(found.len(), 1, "{found:?}");
         let words = "asks for 11 of standard2-core-count in PHX-AD-1, and the cloud allows 10";
-        assert!(said[0].contains(words), "{said:?}");
+        assert!(found[0].contains(words), "{found:?}");
     }
 
     #[test]
@@ -323,22 +324,22 @@ mod tests {
             limit("cores", None, Some(15)),
             limit("ram_mib", None, Some(31_999)),
         ];
-        let said = warnings(&all, conf);
-        assert_eq!(said.len(), 2, "{said:?}");
+        let found = warnings(&all, conf);
+        assert_eq!(found.len(), 2, "{found:?}");
         assert!(
-            said[0].contains("16 of cores") && said[1].contains("32000 of ram_mib"),
-            "{said:?}"
+            found[0].contains("16 of cores") && found[1].contains("32000 of ram_mib"),
+            "{found:?}"
         );
     }
 
-    /// Nova refused those beyond, as it counts all of a flavor's memory.
+    /// Nova counts all of a flavor's memory, and refused further nodes.
     #[test]
     fn memory_is_counted_as_the_cloud_counts_it() {
         let conf = "NodeName=a[1-40] CPUs=4 RealMemory=7463 Features=shape=m1.large\n";
         let all = [limit("ram_mib", None, Some(300_000))];
         let shapes = |name: &str| [Shape::new(ShapeName::new(name), 4, 8192)];
         assert_eq!(warnings_of(&all, &shapes("m1.small"), conf), Vec::<String>::new(), "not known");
-        let said = warnings_of(&all, &shapes("m1.large"), conf);
-        assert!(said[0].contains("327680 of ram_mib"), "{said:?}");
+        let found = warnings_of(&all, &shapes("m1.large"), conf);
+        assert!(found[0].contains("327680 of ram_mib"), "{found:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Checks of the cloud: does it answer, and has it the images that nodes boot?
+//! Checks of the cloud: its API, resources and images.
 
 use super::{Check, Facts};
 use crate::failure::chain;
@@ -10,14 +10,14 @@ use cloud_core::{
 };
 use slurmconf::NodeDef;
 
-/// What the cloud said.
+/// Observed facts about the cloud.
 #[derive(Debug)]
 pub struct CloudFacts {
-    /// How many machines of this cluster it has, or why it does not say.
+    /// Number of machines of this cluster, or the error of listing them.
     machines: Result<usize, String>,
-    /// What the configuration names for new machines, or why it cannot be meant.
+    /// The resources that the configuration names, or what is wrong with them.
     pub resources: Vec<Result<String, String>>,
-    /// The images of the cluster, or all where one is configured.
+    /// The images of the cluster, or all images if one is configured.
     images: Result<Vec<Image>, String>,
     /// All images.
     listed: Vec<Image>,
@@ -26,11 +26,11 @@ pub struct CloudFacts {
 }
 
 impl CloudFacts {
-    /// Asks the cloud.
+    /// Queries the cloud.
     pub async fn observe(cloud: &dyn Provider, site: &Site) -> Self {
         let ours = InstanceFilter::tagged(site.identity.tags());
         let machines = match cloud.list(&ours).await {
-            // A cloud lists those that are gone for some hours.
+            // A cloud lists terminated machines for some hours.
             Ok(machines) => Ok(machines.iter().filter(|it| it.state.is_live()).count()),
             Err(error) => Err(unanswered(&error)),
         };
@@ -55,7 +55,7 @@ impl CloudFacts {
         }
     }
 
-    /// True if the cloud lists the machines of this cluster; if not, it is not worth asking for more.
+    /// True if the cloud lists the machines of this cluster. If not, other queries would fail, too.
     pub(super) fn is_open(&self) -> bool {
         self.machines.is_ok()
     }
@@ -76,7 +76,7 @@ impl CloudFacts {
                 checks.extend(self.default_image(facts, nodes));
                 checks.extend(self.images_of_nodes(facts, nodes));
             }
-            // What else such a cloud says has the same cause.
+            // Other errors have the same cause.
             Err(why) => return vec![Check::fail(why)],
         }
         let resource = |found: &Result<String, String>| match found {
@@ -87,7 +87,7 @@ impl CloudFacts {
         checks
     }
 
-    /// The image that startnode would take; nodes may have their own.
+    /// Checks the default image; nodes may have their own.
     fn default_image(&self, facts: &Facts<'_>, nodes: &[NodeDef]) -> Option<Check> {
         let images = match &self.images {
             Ok(images) => images,
@@ -114,7 +114,7 @@ impl CloudFacts {
         })
     }
 
-    /// The images that nodes have by name.
+    /// Checks the images that nodes name.
     fn images_of_nodes(&self, facts: &Facts<'_>, nodes: &[NodeDef]) -> Vec<Check> {
         let misnamed = facts.images.misnamed(&self.listed, nodes).into_iter();
         let fail = |(name, count)| match count {
@@ -130,14 +130,14 @@ impl CloudFacts {
     }
 }
 
-/// The newest image of the cluster, if images tell whose they are.
+/// The newest image of the cluster, if images have a cluster tag.
 fn newest_image(facts: &Facts<'_>, images: &[Image], nodes: &[NodeDef]) -> Option<Check> {
     let by_cluster = facts.site.identity.id().is_some();
     if let Some(image) = facts.images.preferred(images, "").filter(|_| by_cluster) {
         let Image { name, id, .. } = image;
         return Some(Check::ok(format!("image {name} ({id}), the newest of this cluster")));
     }
-    // What startnode says of every node that names no image of its own.
+    // The error of startnode for every node without an image of its own.
     let mut nodes = facts.slurm.config.nodes.iter().chain(nodes);
     let why = Refusal::NoImage;
     let help = "set image_id, or set cluster_id and tag an image with it";
@@ -145,7 +145,7 @@ fn newest_image(facts: &Facts<'_>, images: &[Image], nodes: &[NodeDef]) -> Optio
     needed.then(|| Check::fail(format!("{why}; {help}")))
 }
 
-/// A cloud that refuses is not one that does not answer.
+/// A cloud that refuses is not the same as one that does not answer.
 fn unanswered(error: &Error) -> String {
     let text = chain(error);
     match error.kind() {

@@ -1,4 +1,4 @@
-//! Checks of the shapes to fall back to: is a machine of another shape all that slurm.conf says of a node?
+//! Checks that machines of fallback shapes have all that slurm.conf says of their nodes.
 
 use super::Check;
 use crate::site::Fallback;
@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Fallback shapes that are too small for nodes that may get them.
 ///
-/// Slurm drains a node that has less than its line says, when it has come, and nobody gives it back: the reason is not ours.
+/// Slurm drains a node that registers with less than its line says, and reconcile does not return it to service because the
+/// reason is Slurm's.
 pub(super) fn too_small(
     nodes: &[NodeDef],
     fallback: &[Fallback],
@@ -16,7 +17,7 @@ pub(super) fn too_small(
 ) -> Vec<Check> {
     let names: BTreeSet<&str> =
         fallback.iter().filter_map(|other| other.shape.as_deref()).collect();
-    // One that nobody knows is reported elsewhere.
+    // An unknown shape is reported elsewhere.
     let known = names.into_iter().filter_map(|name| Some((name, shapes.get(name)?)));
     let check = |(name, shape): (&str, slurmconf::NodeShape)| {
         let offered = Size::of(&shape, policy.real_memory(name, &shape));
@@ -35,7 +36,7 @@ pub(super) fn too_small(
     known.filter_map(check).collect()
 }
 
-/// What Slurm compares when a node registers.
+/// The properties that Slurm compares when a node registers.
 struct Size {
     cpus: u64,
     memory: u64,
@@ -49,21 +50,21 @@ impl Size {
         Self { cpus: parts.into_iter().map(u64::from).product(), memory, gres }
     }
 
-    /// True if a node would not have all that its line says.
+    /// True if a node would have less than its line says.
     fn is_less_than(&self, node: &NodeDef, shapes: &Shapes) -> bool {
         let Some(own) = node.shape().and_then(|name| shapes.get(name)) else { return false };
         let own = Self::of(&own, node.real_memory.unwrap_or_default());
         let promised = node.gres.as_ref().map(counts).unwrap_or_default();
         let lacks = |(name, count): (&String, &u64)| {
             let of = |size: &Self| size.gres.get(name).copied().unwrap_or_default();
-            // Not every cloud says which of its shapes have cards: one that hides those of the node may hide these, too.
+            // Not every cloud reports the GPUs of its shapes: one that does not for the node's shape may not for this one.
             of(&own) >= *count && of(self) < *count
         };
         self.cpus < own.cpus || self.memory < own.memory || promised.iter().any(lacks)
     }
 }
 
-/// How many of each there are, of whatever type.
+/// The count of each resource, regardless of type.
 fn counts(list: &GresList) -> BTreeMap<String, u64> {
     let mut counts = BTreeMap::new();
     for gres in list.iter() {
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
     use slurmconf::{Flavor, GenerateOptions, Limits, generate};
 
-    /// The nodes that a shape is too small for, of those that limits make.
+    /// The nodes for which a shape is too small.
     fn small(limits: &str, shapes: &Shapes, fallback: &[Fallback]) -> usize {
         let limits = Limits::read("limits.yaml", limits).unwrap();
         let cluster = generate(&limits, shapes, &GenerateOptions::default()).unwrap();
@@ -99,7 +100,7 @@ mod tests {
             (large, "VM.Standard.E5.Flex.16.256", false),
             (&both, "VM.Standard.E4.Flex.1.16", true),
             ("VM.Standard2.1: {1: 4}", "VM.Standard.E4.Flex.1.16", false),
-            // Told elsewhere.
+            // Reported elsewhere.
             (large, "VM.Nosuch", false),
             ("VM.GPU2.1: {1: 1}", "VM.Standard2.24", true),
         ] {
@@ -120,7 +121,7 @@ mod tests {
         }
     }
 
-    /// The shapes that an example names to fall back to, also in its comments.
+    /// The fallback shapes of an example, also in its comments.
     fn shapes_named(example: &str) -> Vec<&str> {
         let behind = example.split("shape: ").skip(1);
         behind

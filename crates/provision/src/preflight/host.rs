@@ -5,31 +5,31 @@ use super::access::Unwritable;
 use slurmconf::NodeDef;
 use std::path::Path;
 
-/// What was observed of this host.
+/// Observed facts about this host.
 #[derive(Debug)]
 pub struct HostFacts<'a> {
     /// The configuration file.
     pub config: &'a Path,
-    /// Whose it is, if it is there.
+    /// The owner of the configuration file, if it exists.
     pub config_owner: Option<ConfigOwner>,
-    /// The user that slurmctld runs our programs as.
+    /// The user that slurmctld runs its programs as.
     pub slurm_user: &'a str,
-    /// What that user may write, if there is such a user.
+    /// The files that this user can write, if the user exists.
     pub access: Option<Access>,
     /// The state directory.
     pub state: &'a Path,
     /// The log, if it is a file.
     pub log: Option<&'a Path>,
-    /// A persistent node whose name slurmctld could not look up.
+    /// A persistent node whose name cannot be resolved.
     pub unresolved: Option<String>,
-    /// Variables that this shell has and slurmctld's programs do not get, each with where to set them instead. Their values
-    /// may be secret.
+    /// Variables that are set here and that slurmctld does not pass on, with where to set them instead. Their values may be
+    /// secret.
     pub variables: Vec<(Vec<&'static str>, String)>,
-    /// True if root is asking.
+    /// True if the check runs as root.
     pub is_root: bool,
 }
 
-/// What slurmctld's user may write.
+/// The access of slurmctld's user.
 #[derive(Debug)]
 pub struct Access {
     /// The state directory.
@@ -38,18 +38,18 @@ pub struct Access {
     pub log: Result<(), Unwritable>,
 }
 
-/// Whose the configuration is.
+/// The owner of the configuration.
 #[derive(Clone, Debug)]
 pub struct ConfigOwner {
     /// Its permission bits.
     pub mode: u32,
-    /// The owner, unless that is root.
+    /// The owner, unless it is root.
     pub user: Option<String>,
-    /// The group to give it to.
+    /// The group for the remedy.
     pub group: String,
 }
 
-/// A persistent node that cannot be resolved; one name stands for all, because each may take seconds.
+/// Finds a persistent node whose name cannot be resolved. It checks only one, because each may take seconds.
 #[must_use]
 pub fn unresolved(nodes: &[NodeDef], resolves: impl Fn(&str) -> bool) -> Option<String> {
     let first = nodes.iter().find(|node| !node.is_cloud())?.names.iter().next()?;
@@ -57,7 +57,7 @@ pub fn unresolved(nodes: &[NodeDef], resolves: impl Fn(&str) -> bool) -> Option<
 }
 
 impl HostFacts<'_> {
-    /// What is missing for persistent nodes to be found by name: slurmctld leaves out those that it cannot look up.
+    /// Checks that persistent nodes can be resolved, because slurmctld leaves out others.
     pub(super) fn unresolved(&self) -> Option<Check> {
         let name = self.unresolved.as_ref()?;
         Some(Check::warn(format!(
@@ -78,7 +78,7 @@ impl HostFacts<'_> {
         set.map(warn).collect()
     }
 
-    /// Whether the configuration is root's alone to write, and whether slurmctld's user can write what our programs write.
+    /// Checks that only root can write the configuration, and that slurmctld's user can write state directory and log.
     pub(super) fn files(&self) -> Vec<Check> {
         let mut checks =
             self.config_owner.as_ref().map(|it| self.others_write(it)).unwrap_or_default();
@@ -128,8 +128,8 @@ impl HostFacts<'_> {
         })
     }
 
-    /// Whoever can write the configuration can have any machine launched, and whoever calls us runs the commands that it
-    /// names: also if it is the caller's own, because root calls finish and resize.
+    /// Anybody who can write the configuration can launch machines and choose commands that the caller runs, which may be
+    /// root.
     fn others_write(&self, owner: &ConfigOwner) -> Vec<Check> {
         let (path, ConfigOwner { mode, user, group }) = (self.config.display(), owner);
         let by_mode = (mode & 0o022 != 0).then(|| {
@@ -172,7 +172,7 @@ mod tests {
         for (text, resolves, expected) in [
             (both, false, Some("web-1")),
             (both, true, None),
-            // Slurm is told the addresses of elastic nodes.
+            // Slurm gets the addresses of elastic nodes.
             ("NodeName=n[1-4] State=CLOUD\n", false, None),
         ] {
             let nodes = Config::parse(text).unwrap().nodes;

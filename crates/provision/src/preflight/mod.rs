@@ -1,7 +1,7 @@
 //! Preflight checks: is everything in place for nodes to start and stop?
 //!
-//! Each check is a function from observed [`Facts`] to results; nothing is changed, and none hides another, except that a cloud
-//! which does not list our machines is one failure.
+//! Each check is a pure function from observed [`Facts`] to results. No check hides another, except that a cloud that
+//! cannot list machines is a single failure.
 
 mod access;
 mod budget;
@@ -29,19 +29,19 @@ use slurmconf::{Cluster, MemoryPolicy, NodeDef, Shapes};
 use std::io::ErrorKind;
 use std::time::SystemTime;
 
-/// How well something is in place.
+/// The status of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It is in place.
+    /// Everything is in place.
     Ok,
-    /// It works, and could be better.
+    /// It works, but can be improved.
     Warn,
     /// Nodes will not start or stop as they should.
     Fail,
 }
 
 impl Status {
-    /// The word for it: `ok`, `warn` or `fail`.
+    /// The name of the status: `ok`, `warn` or `fail`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -55,9 +55,9 @@ impl Status {
 /// The result of one check, with what to do about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// How well it is in place.
+    /// The status.
     pub status: Status,
-    /// What was found, and the remedy.
+    /// The finding and the remedy.
     pub text: String,
 }
 
@@ -75,54 +75,54 @@ impl Check {
     }
 }
 
-/// Everything that was observed.
+/// Everything that was observed for the checks.
 #[derive(Debug)]
 pub struct Facts<'a> {
-    /// What is wrong with files that were read.
+    /// Errors of files that were read.
     pub unreadable: Vec<String>,
-    /// True where Slurm only has nodes rebuilt, and starts and stops none.
+    /// True if Slurm only rebuilds nodes, and neither starts nor stops any.
     pub only_rebuilds: bool,
     /// Slurm.
     pub slurm: SlurmFacts<'a>,
-    /// The cloud, or why it cannot be asked.
+    /// The cloud, or why it cannot be queried.
     pub cloud: Result<CloudFacts, String>,
-    /// What the operator decided.
+    /// The operator's policies.
     pub site: &'a Site,
-    /// What is particular about the cloud's images.
+    /// Rules for the cloud's images.
     pub images: ImageRules,
-    /// What the cloud says about itself, whether it can be asked or not.
+    /// The description of the cloud, which needs no request.
     pub description: Description,
-    /// What the limits generate, if they can be read.
+    /// The generated nodes, if the limits can be read.
     pub generated: Option<Generated<'a>>,
-    /// What is spent, if there is a budget, and when that was reckoned.
+    /// The spending, if there is a budget, and the time of this fact.
     pub spent: (Option<Spending>, SystemTime),
     /// This host.
     pub host: HostFacts<'a>,
 }
 
-/// What the limits generate.
+/// Nodes that the limits generate.
 #[derive(Debug)]
 pub struct Generated<'a> {
     /// The nodes and partitions.
     pub cluster: &'a Cluster,
-    /// All shapes that are known.
+    /// All known shapes.
     pub shapes: &'a Shapes,
-    /// How much of their memory slurmd finds.
+    /// How to compute `RealMemory`.
     pub memory: MemoryPolicy,
     /// The file with the markers.
     pub marked: &'a MarkedFile,
-    /// What is to stand between them, if that can be planned.
+    /// The new node section, if it can be planned.
     pub section: Option<Section>,
 }
 
-/// What is to stand between the markers of slurm.conf.
+/// The new node section of slurm.conf.
 #[derive(Debug)]
 pub struct Section {
     /// The lines.
     pub text: String,
-    /// True if slurmctld is yet to be told.
+    /// True if slurmctld has not applied it yet.
     pub unapplied: bool,
-    /// Why the file cannot be replaced, if it cannot.
+    /// Why the file cannot be replaced, if so.
     pub unwritable: Option<state::Error>,
 }
 
@@ -166,7 +166,7 @@ pub fn run(facts: &Facts<'_>) -> Vec<Check> {
     checks
 }
 
-/// What can be read, and what is wrong with what cannot.
+/// Checks of the files.
 fn readable(facts: &Facts<'_>) -> Vec<Check> {
     let mut checks: Vec<Check> = facts.unreadable.iter().map(Check::fail).collect();
     if facts.only_rebuilds {

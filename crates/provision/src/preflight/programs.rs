@@ -1,4 +1,4 @@
-//! Checks of the programs that slurmctld calls: are they there, and is each in its place?
+//! Checks of the programs that slurmctld calls.
 
 use super::{Check, Status};
 use slurmconf::{Config, SlurmVersion};
@@ -8,7 +8,7 @@ use std::path::Path;
 /// The executable that has every program as a subcommand.
 const EXECUTABLE: &str = "slurm-elastic";
 
-/// The program of ours that each parameter calls, and whether it is for nodes that failed.
+/// The program for each parameter, and whether it is for failed nodes.
 const MEANT: [(&str, &str, bool); 4] = [
     ("ResumeProgram", "startnode", false),
     ("SuspendProgram", "stopnode", false),
@@ -16,17 +16,17 @@ const MEANT: [(&str, &str, bool); 4] = [
     ("RebootProgram", "rebuild", false),
 ];
 
-/// What a name stands for: the program, and the arguments that come first.
+/// Resolves an alias: the program, and the arguments that come first.
 pub type Alias = fn(&str) -> Option<(&'static str, &'static [&'static str])>;
 
-/// What is wrong with the programs that slurm.conf names, a sentence for each.
+/// Problems of the programs that slurm.conf names, one sentence each.
 #[must_use]
 pub fn program_problems(config: &Config, version: SlurmVersion, alias: Alias) -> Vec<String> {
     let checks = MEANT.iter().filter_map(|(key, _, _)| program(config, key, version, alias));
     checks.filter(|check| check.status == Status::Fail).map(|check| check.text).collect()
 }
 
-/// Checks a program that slurm.conf names; slurmctld switches power saving off without a word if others may write to it.
+/// Checks a program that slurm.conf names. slurmctld silently disables power saving if others can write to it.
 pub(super) fn program(
     config: &Config,
     key: &str,
@@ -67,21 +67,21 @@ pub(super) fn program(
     })
 }
 
-/// True if words behind the path are arguments. Before 26.05 slurmctld takes all of it for the path; only slurmd, which
-/// reboots its own node, has a shell read it.
+/// True if the parameter may have arguments after the path. Before 26.05, slurmctld takes the whole value for the path;
+/// only slurmd, which reboots its own node, uses a shell.
 fn splits_commands(config: &Config, key: &str, version: SlurmVersion) -> bool {
     let from_controller = |word: &String| word.eq_ignore_ascii_case("reboot_from_controller");
     version.has_power_actions()
         || key == "RebootProgram" && !config.power.slurmctld_parameters.iter().any(from_controller)
 }
 
-/// The program of ours that a command calls, with its arguments.
+/// The program of this project that a command calls, with its arguments.
 pub(super) fn call(command: &str, alias: Alias) -> Option<(&str, Vec<&str>)> {
     let mut words = command.split_whitespace();
     let first = Path::new(words.next()?).file_name()?.to_str()?;
     let mut rest: Vec<&str> = words.collect();
     let is_executable = first == EXECUTABLE;
-    // Options of all programs may stand before the subcommand.
+    // Common options may come before the subcommand.
     let subcommand = rest.iter().position(|word| named(word, alias, true).is_some());
     let name = match subcommand.filter(|_| is_executable) {
         Some(place) => rest.remove(place),
@@ -93,7 +93,7 @@ pub(super) fn call(command: &str, alias: Alias) -> Option<(&str, Vec<&str>)> {
     }
 }
 
-/// The program of ours that a name stands for, with the arguments that come first.
+/// The program of this project that a name stands for, with the arguments that come first.
 fn named(
     name: &str,
     alias: Alias,
@@ -105,7 +105,7 @@ fn named(
     meant.map(|(_, meant, _)| (*meant, given))
 }
 
-/// The program that is meant where another of ours stands.
+/// The expected program, if the parameter names another one of this project.
 fn misplaced(key: &str, command: &str, alias: Alias) -> Option<&'static str> {
     let (program, arguments) = call(command, alias)?;
     let &(_, meant, failed) = MEANT.iter().find(|(it, _, _)| *it == key)?;
@@ -113,14 +113,14 @@ fn misplaced(key: &str, command: &str, alias: Alias) -> Option<&'static str> {
     (!is_meant).then_some(if failed { "startnode-failed" } else { meant })
 }
 
-/// The configuration that arguments name.
+/// The configuration file among the arguments.
 pub(super) fn config_argument<'a>(arguments: &[&'a str]) -> Option<&'a str> {
     let behind = arguments.iter().position(|word| *word == "--config");
     let behind = behind.and_then(|place| arguments.get(place + 1).copied());
     behind.or_else(|| arguments.iter().find_map(|word| word.strip_prefix("--config=")))
 }
 
-/// True for one file, also if one of the paths is a link.
+/// True if both paths are the same file, also through a link.
 pub(super) fn is_same(path: &Path, other: &Path) -> bool {
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     path == other || real(path).is_some_and(|path| real(other).is_some_and(|other| path == other))

@@ -8,30 +8,30 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-/// Nodes of most clouds take longer than this to come.
+/// Nodes of most clouds take longer than this to start.
 const SHORT: Duration = Duration::from_mins(2);
 
-/// The oldest Slurm that knows all that it is told.
+/// The oldest supported release of Slurm.
 const OLDEST: SlurmVersion = SlurmVersion::new(22, 5);
 
-/// What was observed of Slurm.
+/// Observed facts about Slurm.
 #[derive(Debug)]
 pub struct SlurmFacts<'a> {
-    /// Where slurm.conf is.
+    /// Path of slurm.conf.
     pub conf: &'a Path,
-    /// What it says.
+    /// Its content.
     pub config: &'a Config,
     /// The version.
     pub version: SlurmVersion,
-    /// Whether slurmctld answers, if it could be asked.
+    /// Whether slurmctld answers, if it could be queried.
     pub answers: Option<bool>,
-    /// What slurmctld runs with, if it says so.
+    /// The configuration that slurmctld runs with, if it answers.
     pub running: Option<ControllerConfig>,
-    /// What is wrong with elastic nodes that slurmctld hides.
+    /// A warning about elastic nodes that slurmctld hides.
     pub hidden_nodes: Option<String>,
-    /// What other names of our programs stand for.
+    /// Resolves aliases of programs.
     pub alias: Alias,
-    /// The configuration that programs read unless they are told otherwise.
+    /// Default path of the programs' configuration.
     pub default_config: &'static str,
 }
 
@@ -52,7 +52,7 @@ impl SlurmFacts<'_> {
         })
     }
 
-    /// Slurm's parameters for power saving.
+    /// Checks Slurm's parameters for power saving.
     pub(super) fn power(&self) -> Vec<Check> {
         let (config, power) = (self.config, &self.config.power);
         let needed = |key| {
@@ -105,10 +105,10 @@ impl SlurmFacts<'_> {
         program(self.config, key, self.version, self.alias)
     }
 
-    /// What was written since slurmctld last read its file: each line is well, and none of them counts yet.
+    /// Checks for changes that slurmctld has not read yet.
     pub(super) fn stale(&self) -> Option<Check> {
         let differing = differing(self.config, self.running.as_ref()?, self.version);
-        // Before 23.11 a reconfigure is the end of a slurmctld whose nodes have changed, too.
+        // Before 23.11, a reconfigure kills a slurmctld whose nodes have changed.
         let remedy = if self.version.reconfigures_nodes() {
             "scontrol reconfigure"
         } else {
@@ -140,7 +140,7 @@ impl SlurmFacts<'_> {
     }
 }
 
-/// A `ResumeRate` by which the first nodes have come and gone before the last are asked for.
+/// Checks for a `ResumeRate` with which the first nodes time out before the last are requested.
 fn resume_rate(config: &Config) -> Option<Check> {
     let nodes = config.cloud_nodes();
     let (rate, timeout) = (config.power.resume_rate, *config.resume_timeouts(&nodes).end());
@@ -155,7 +155,7 @@ fn resume_rate(config: &Config) -> Option<Check> {
     })
 }
 
-/// A time with a unit or a fraction, of which slurmctld reads the digits alone.
+/// Checks for a time with a unit or fraction, of which slurmctld reads only the digits.
 fn suspend_time(config: &Config) -> Option<Check> {
     let said = config.get("SuspendTime")?;
     let SuspendTime::Seconds(seconds) = config.power.suspend_time else { return None };
@@ -168,7 +168,7 @@ fn suspend_time(config: &Config) -> Option<Check> {
     })
 }
 
-/// The parameters of ours that slurmctld has otherwise than the file.
+/// The relevant parameters that differ between slurmctld and the file.
 fn differing(
     file: &Config,
     running: &ControllerConfig,
@@ -184,7 +184,7 @@ fn differing(
     let words = |name| (words(file.get(name)), words(running.get(name)));
     let parameters = words("SlurmctldParameters");
     let (said, has) = words("PrivateData");
-    // The one word of it that is ours.
+    // Only this value of PrivateData matters.
     let hides = said.contains("cloud") && !has.contains("cloud");
     let all = [
         program("ResumeProgram", &power.resume_program),
@@ -200,7 +200,7 @@ fn differing(
     all.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
 }
 
-/// The words of a list, in any order.
+/// The values of a list, as a set.
 fn words(list: Option<&str>) -> BTreeSet<String> {
     let words = list.unwrap_or_default().split(',').map(|word| word.trim().to_ascii_lowercase());
     words.filter(|word| !word.is_empty()).collect()
@@ -264,7 +264,7 @@ mod tests {
             ("ResumeRate=20\nResumeTimeout=600\n", 201, true),
             ("ResumeRate=20\nResumeTimeout=600\n", 200, false),
             ("ResumeRate=0\nResumeTimeout=600\n", 10_000, false),
-            // Slurm's own: 300 a minute, and one minute.
+            // Slurm's defaults: 300 per minute, and one minute.
             ("", 300, false),
             ("", 301, true),
         ] {
@@ -275,7 +275,7 @@ mod tests {
         }
     }
 
-    /// What slurmctld of CitC 6 says.
+    /// The configuration of CitC 6.
     const RUNNING: &str = "\
 ResumeProgram           = /usr/local/bin/startnode
 SuspendProgram          = /usr/local/bin/stopnode
@@ -304,7 +304,7 @@ PrivateData             = none
             ("SuspendTime=NONE\nResumeTimeout=601", old, &["SuspendTime", "ResumeTimeout"]),
             ("SlurmctldParameters=cloud_dns", old, &["SlurmctldParameters"]),
             ("PrivateData=cloud", old, &["PrivateData"]),
-            // It shows elastic nodes anyway, and may not repeat the word.
+            // It shows elastic nodes by default, and may not list the value.
             ("PrivateData=cloud", new, &[]),
             ("PrivateData=all", old, &[]),
         ] {

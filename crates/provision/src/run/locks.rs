@@ -1,4 +1,4 @@
-//! The locks of a run's nodes: what is free at once, and what becomes free in time.
+//! Locks the nodes of a run.
 
 use super::Run;
 use crate::failure::chain;
@@ -9,70 +9,70 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// How often a lock that another has is tried again.
+/// Interval between attempts to take a lock.
 const PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// How long a node that another process has in hand is waited for where only an operator waits.
+/// How long an operator's program waits for a node that another process has locked.
 pub(super) const HAND_WAIT: Duration = Duration::from_mins(2);
 
-/// How often a wish for a lock is renewed.
+/// Interval at which a request to yield is renewed.
 const RENEWAL: Duration = Duration::from_secs(3);
 
-/// The nodes that slurm.conf or Slurm has, and other names.
+/// Known nodes and unknown names.
 pub(super) struct Known {
     pub(super) known: Vec<NodeName>,
-    pub(super) strange: Vec<NodeName>,
+    pub(super) unknown: Vec<NodeName>,
 }
 
-/// The nodes that are ours, and those that another has in hand.
+/// The locked nodes, and those that another process has locked.
 pub(super) struct Locked {
     pub(super) locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
     pub(super) busy: Vec<NodeName>,
 }
 
-/// Whether Slurm has a say in it when others are asked to let go of nodes.
+/// Whether a request to yield needs Slurm's consent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Consent {
-    /// A node that Slurm wants up is left to whoever brings it up.
+    /// Nodes that Slurm is starting are left to the process that starts them.
     Slurms,
-    /// Somebody has decided.
+    /// No consent needed: an operator has decided.
     Nobodys,
 }
 
 impl Run<'_> {
-    /// Tells nodes from names that nobody has: these need no lock, which would be a file for each.
+    /// Separates nodes from unknown names, for which no lock file is created.
     pub(super) async fn known(&self, nodes: &[NodeName]) -> Known {
         let in_conf = |node: &NodeName| self.conf.get(node).is_some();
-        let (mut known, mut strange): (Vec<NodeName>, Vec<NodeName>) =
+        let (mut known, mut unknown): (Vec<NodeName>, Vec<NodeName>) =
             nodes.iter().cloned().partition(in_conf);
-        if strange.is_empty() {
-            return Known { known, strange };
+        if unknown.is_empty() {
+            return Known { known, unknown };
         }
-        // What slurm.conf has lost, or has never had, slurmctld may have.
+        // slurmctld may have nodes that are not in slurm.conf.
         let Ok(all) = self.tools.slurm.nodes(None).await else {
-            return Known { known: nodes.to_vec(), strange: Vec::new() };
+            return Known { known: nodes.to_vec(), unknown: Vec::new() };
         };
         let all: BTreeSet<NodeName> = all.into_iter().map(|node| node.name).collect();
-        let more = strange.extract_if(.., |node| all.contains(node));
+        let more = unknown.extract_if(.., |node| all.contains(node));
         known.extend(more);
-        Known { known, strange }
+        Known { known, unknown }
     }
 
-    /// Takes the locks that are free, and waits for the others no longer than until then.
+    /// Takes the free locks, and waits for the others until the deadline.
     pub(super) async fn lock(&self, nodes: &[NodeName], until: Instant) -> Locked {
         self.lock_enough(nodes, nodes.len(), until).await
     }
 
-    /// Locks nodes, and waits only until it has one lock: no node waits for the locks of others.
+    /// Locks nodes, and waits only until it has one lock, so that no node waits for the lock of another.
     pub(super) async fn lock_any(&self, nodes: &[NodeName], until: Instant) -> Locked {
         self.lock_enough(nodes, 1, until).await
     }
 
-    /// Locks nodes, and asks the processes that work on them to yield.
+    /// Locks nodes, and requests other processes to yield them.
     ///
-    /// The wish is renewed while we wait, and so ends soon after us, however we end. What Slurm wants
-    /// up, and its consent is needed, is neither asked for nor given: it is left out of the answer.
+    /// The request is renewed while this process waits, so that it expires soon after the process ends. If Slurm's consent
+    /// is needed, nodes that Slurm is starting are omitted from the result.
     pub(super) async fn lock_asking(
         &self,
         nodes: &[NodeName],
@@ -96,7 +96,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes out the nodes that Slurm wants up, if it says so.
+    /// Removes the nodes that Slurm is starting.
     async fn leave_wanted(&self, nodes: &mut Vec<NodeName>, until: Instant) {
         let list: Hostlist = nodes.iter().collect();
         let Ok(Ok(known)) = timeout_at(until, self.tools.slurm.nodes(Some(&list))).await else {
@@ -135,7 +135,7 @@ impl Run<'_> {
         }
     }
 
-    /// Takes what is free now; the rest comes back.
+    /// Takes the locks that are free now, and returns the other nodes.
     fn take(&self, nodes: Vec<NodeName>, locked: &mut Locked) -> Vec<NodeName> {
         let mut left = Vec::new();
         for node in nodes {
@@ -144,7 +144,7 @@ impl Run<'_> {
                     locked.locks.insert(node, lock);
                 }
                 Ok(None) => left.push(node),
-                // A state that cannot be used is as good as none: the cloud's tags are the truth.
+                // Continue without a state that cannot be used: the cloud's tags are the source of truth.
                 Err(error) => {
                     locked.locks.insert(node, Box::new(NoLock(chain(&error))));
                 }
@@ -154,7 +154,7 @@ impl Run<'_> {
     }
 }
 
-/// What stands for a lock where none can be had.
+/// A placeholder for a lock that cannot be taken.
 #[derive(Debug)]
 struct NoLock(String);
 

@@ -1,8 +1,7 @@
-//! Runs: observe, plan, act, observe again, roll back what did not succeed, and report.
+//! Runs: observe, plan, act, observe again, and report.
 //!
-//! Each function takes the locks of its nodes, observes the cloud and Slurm once, plans, carries
-//! the plan out, and goes round again for nodes that another process had in hand. A failure of one
-//! node is a line in the [`Report`], and never the end of the others.
+//! Each function locks its nodes, observes the cloud and Slurm once, plans, carries out the plan, and repeats this for
+//! nodes that another process had locked. The failure of one node is a line in the [`Report`] and never stops the others.
 
 mod locks;
 mod node_set;
@@ -41,34 +40,34 @@ use crate::world::Roster;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What every run needs: the tools, what the operator decided, and slurm.conf.
+/// The input of every run: tools, site and slurm.conf.
 #[derive(Clone, Debug)]
 pub struct Run<'a> {
-    /// Everything with an effect.
+    /// The ports for effects.
     pub tools: Tools<'a>,
-    /// What the operator decided.
+    /// The operator's policies.
     pub site: &'a Site,
     /// The nodes of slurm.conf.
     pub conf: &'a Roster<'a>,
 }
 
 impl Run<'_> {
-    /// When the run has to be over, less what the last answers may take.
+    /// The deadline of the run, less a margin for the last responses.
     fn deadline(&self, begun: Instant) -> Instant {
         begun + usable(self.site.policies.deadline)
     }
 
-    fn begun(&self, what: &str) -> Instant {
+    fn log_start(&self, what: &str) -> Instant {
         self.tools.note(&self.tools.event(EventKind::Begun).because(what));
         Instant::now()
     }
 
-    fn ended(&self, mut report: Report, begun: Instant) -> Report {
+    fn log_end(&self, mut report: Report, begun: Instant) -> Report {
         report.took = Instant::now().saturating_duration_since(begun);
         let failed = report.nodes.values().filter(|node| !node.outcome.is_success()).count();
         let mut words =
             format!("{}: {} nodes, {failed} failed", report.operation, report.nodes.len());
-        // What was not observed is not counted.
+        // Nodes that were not observed are not counted.
         for failure in &report.failures {
             words = format!("{words}; {failure}");
         }
@@ -77,7 +76,7 @@ impl Run<'_> {
     }
 }
 
-/// How much of the time is used; of a short one most, as with nothing left no node could ever start.
+/// The usable part of the time, less a margin. Most of a short time is usable, so that nodes can start at all.
 fn usable(deadline: Duration) -> Duration {
     deadline.saturating_sub(LAST_ANSWERS.min(deadline / 3))
 }

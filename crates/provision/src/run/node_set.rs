@@ -1,9 +1,9 @@
-//! Nodes that become more or fewer, in the cloud and in slurm.conf.
+//! Adds and removes nodes, in the cloud and in slurm.conf.
 
 use super::Run;
 use super::locks::HAND_WAIT;
 use super::observe::{Observation, SlurmQuery};
-use super::pass::{busy, cancelled, merge};
+use super::pass::{cancelled, merge, report_busy};
 use crate::cause::Cause;
 use crate::plan::{self, Finish, Operation, Plan, Refusal, ReportStep, Resize, Stage, Step};
 use crate::report::Report;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Makes persistent nodes be there: these, or all.
+/// Starts persistent nodes that have no instance: these, or all.
 pub async fn deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> Report {
     let plan = |observation: &Observation| plan::deploy(nodes, observation.world(run));
     let asked = (Operation::Deploy, Duration::ZERO);
@@ -21,10 +21,10 @@ pub async fn deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> Report {
     report.unwrap_or_else(|_| Report::new(Operation::Deploy))
 }
 
-/// Makes persistent nodes more or fewer.
+/// Grows or shrinks groups of persistent nodes.
 ///
-/// A node leaves slurm.conf only when its instance is confirmed gone. If jobs do not end in time,
-/// what we drained takes jobs again and nothing is deleted.
+/// A node leaves slurm.conf only when its instance is confirmed gone. If jobs do not end in time, drained nodes are
+/// returned to service and nothing is deleted.
 pub async fn resize(run: &Run<'_>, request: &Resize<'_>) -> Report {
     let plan = |observation: &Observation| plan::resize(request, observation.world(run));
     let asked = (Operation::Resize, request.patience);
@@ -32,45 +32,44 @@ pub async fn resize(run: &Run<'_>, request: &Resize<'_>) -> Report {
     report.unwrap_or_else(|_| Report::new(Operation::Resize))
 }
 
-/// Brings the cluster to the nodes that slurm.conf is to have: jobs of those that go are waited for,
-/// and those that are always there are started.
+/// Resizes the cluster to the new nodes of slurm.conf: waits for jobs on removed nodes, and starts persistent ones.
 pub async fn resize_to(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
     let asked = (Operation::Resize, request.patience);
     under_locks(run, asked, |observation| plan::resize_to(request, observation.world(run))).await
 }
 
-/// Gives slurm.conf other nodes.
+/// Replaces the nodes of slurm.conf.
 pub async fn finish(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
     let asked = (Operation::Finish, request.patience);
     under_locks(run, asked, |observation| plan::finish(request, observation.world(run))).await
 }
 
-/// Plans, locks the nodes of the plan, and plans again: only then is it known that nobody else has
-/// changed anything in between. Nothing is done at all while another has one of the nodes in hand.
+/// Plans, locks the nodes of the plan, and plans again, because another process may have changed something in between. Does
+/// nothing while another process has locked one of the nodes.
 ///
-/// A wait for jobs may take a day, and lets go of nodes that others want: behind it, all of this is done
-/// once more. The deadline bounds how often.
+/// Waiting for jobs may take a day and yields nodes to other processes, so after it everything is repeated. The deadline
+/// bounds the repetitions.
 async fn under_locks<E>(
     run: &Run<'_>,
     (operation, patience): (Operation, Duration),
     plan: impl Fn(&Observation) -> Result<Plan, E>,
 ) -> Result<Report, E> {
-    let begun = run.begun(operation.as_str());
-    // Nobody but an operator waits for it: jobs get all the time that they were given.
+    let begun = run.log_start(operation.as_str());
+    // Only an operator waits, so jobs get all of `patience`.
     let deadline = run.deadline(begun + patience);
     let mut nodes = nodes_of(&plan(&run.observe().await)?);
     let mut report = Report::new(operation);
-    let mut half = Half::default();
+    let mut partial = Partial::default();
     loop {
-        let taken = half.lock(run, &nodes, deadline).await;
+        let taken = partial.lock(run, &nodes, deadline).await;
         if !taken.is_empty() {
-            half.undo(run, &mut report, deadline).await;
-            busy(&mut report, taken);
+            partial.undo(run, &mut report, deadline).await;
+            report_busy(&mut report, taken);
             break;
         }
-        let observation = half.observe(run, deadline).await;
+        let observation = partial.observe(run, deadline).await;
         if run.tools.cancel.is_cancelled() {
-            half.undo(run, &mut report, deadline).await;
+            partial.undo(run, &mut report, deadline).await;
             cancelled(&mut report, &nodes);
             report.failures.extend(nodes.is_empty().then(not_begun));
             break;
@@ -81,45 +80,45 @@ async fn under_locks<E>(
             nodes.extend(wanted);
             continue;
         }
-        // One that goes on without some nodes needs what was begun.
+        // A plan that continues without some nodes needs the earlier changes.
         let refuses = |plan: &Plan| {
             plan.is_idle()
                 && plan.steps().any(|step| matches!(step, Step::Report(ReportStep::Refuse { .. })))
         };
         if plan.as_ref().map_or(true, refuses) {
-            half.undo(run, &mut report, deadline).await;
+            partial.undo(run, &mut report, deadline).await;
         }
         let plan = plan?;
-        let mut executor = run.executor(&plan, observation, half.locks, deadline);
+        let mut executor = run.executor(&plan, observation, partial.locks, deadline);
         executor.carry_out(&plan).await;
         merge(&mut report, executor.report);
         let Some(undo) = executor.undo_of_half else {
             break;
         };
-        half = Half { locks: executor.locks, undo, waited: true };
+        partial = Partial { locks: executor.locks, undo, waited: true };
     }
-    Ok(run.ended(report, begun))
+    Ok(run.log_end(report, begun))
 }
 
 fn nodes_of(plan: &Plan) -> BTreeSet<NodeName> {
     plan.steps().flat_map(Step::nodes).cloned().collect()
 }
 
-/// What is said of a plan without nodes, which is about files alone, when we were told to end.
+/// The message for a cancelled plan without nodes, which only concerns files.
 fn not_begun() -> String {
     format!("{}: nothing is changed", Cause::Cancelled.words())
 }
 
-/// A change that has got as far as a wait, or has yet to begin.
+/// A change that was interrupted by waiting for jobs, or has not started.
 #[derive(Default)]
-struct Half {
+struct Partial {
     locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
     undo: Vec<Step>,
     waited: bool,
 }
 
-impl Half {
-    /// Takes the locks that it does not have; gives the nodes that another has in hand.
+impl Partial {
+    /// Takes the missing locks. Returns the nodes that another process has locked.
     async fn lock(
         &mut self,
         run: &Run<'_>,
@@ -137,13 +136,13 @@ impl Half {
         let mut observation =
             run.observe_nodes(&mut self.locks, SlurmQuery::NodesAndJobs, deadline).await;
         if self.waited {
-            // One call that is not answered must not undo a day's wait.
+            // A single call without a response must not undo a day's wait.
             run.retry_slurm(&mut observation, SlurmQuery::NodesAndJobs, deadline).await;
         }
         observation
     }
 
-    /// Takes back what was done so far.
+    /// Undoes the changes so far.
     async fn undo(&mut self, run: &Run<'_>, report: &mut Report, deadline: Instant) {
         let undo = std::mem::take(&mut self.undo);
         if undo.is_empty() {

@@ -1,4 +1,4 @@
-//! One observation of the cloud, of Slurm, and of what we remember.
+//! Observes the cloud, Slurm and the state directory.
 
 use super::Run;
 use super::remember::Peek;
@@ -20,27 +20,26 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, sleep, timeout_at};
 
-/// How often a listing that did not succeed is tried again.
+/// Maximum retries of a failed listing.
 const MOST_TRIES: u32 = 5;
 
-/// How often slurmctld is asked again that has just called us.
+/// Maximum retries of a request to slurmctld, which has just called the program.
 const MOST_ASKED: u32 = 2;
 
-/// How long an answer that is on its way is waited for by a run that was told to end.
+/// How long a cancelled run waits for a response.
 const LAST_ANSWER: Duration = Duration::from_secs(2);
 
-/// What Slurm is asked for.
+/// What to query from Slurm.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SlurmQuery {
-    /// What starts and stops need: they are called often, and a queue that is long or cannot be read
-    /// must not make them blind.
+    /// Only the nodes, which starts and stops need. They are called often, and must work with a long or unreadable queue.
     Nodes,
     NodesAndJobs,
-    /// The nodes in any case: for who can do without the queue, and would be blind for as long as it cannot be read.
+    /// Nodes and queue, for callers that can continue without the queue.
     NodesAndPerhapsJobs,
 }
 
-/// What Slurm has answered.
+/// Slurm's response.
 struct SlurmResponse {
     nodes: BTreeMap<NodeName, Node>,
     jobs: Option<Vec<Job>>,
@@ -48,29 +47,29 @@ struct SlurmResponse {
     trouble: Option<slurmctl::Error>,
 }
 
-/// Everything that a planner sees, at one moment.
+/// A snapshot of everything that a planner uses.
 #[derive(Clone, Debug)]
 pub struct Observation {
-    /// Our instances.
+    /// The instances of this cluster.
     pub fleet: Fleet,
     /// Slurm's nodes, if slurmctld answered.
     pub slurm: Option<BTreeMap<NodeName, Node>>,
-    /// Slurm's jobs, if slurmctld answered and somebody wanted to know.
+    /// Slurm's jobs, if slurmctld answered and they were queried.
     pub jobs: Option<Vec<Job>>,
-    /// What cools down.
+    /// The cool-downs.
     pub cooldowns: Cooldowns,
-    /// What is spent, if there is a budget.
+    /// The spending, if there is a budget.
     pub spending: Option<Spending>,
-    /// When it was made.
+    /// The time of the observation.
     pub now: SystemTime,
-    /// What could not be seen.
+    /// Warnings about what could not be observed.
     pub warnings: Vec<String>,
-    /// True if the cloud cannot be reached, and nobody wants to wait for that to change.
+    /// True if the cloud cannot be reached and the caller does not want to wait for it.
     pub given_up: bool,
 }
 
 impl Observation {
-    /// What a planner takes.
+    /// The input of planners.
     #[must_use]
     pub fn world<'a>(&'a self, run: &Run<'a>) -> World<'a> {
         World {
@@ -92,13 +91,13 @@ impl Run<'_> {
         self.observe_with(SlurmQuery::NodesAndJobs).await
     }
 
-    /// Observes what a run for these nodes would, with what is remembered of them, and changes nothing.
+    /// Observes like a run for these nodes, including their records, without locks and changes.
     pub async fn observe_for(&self, nodes: &[NodeName]) -> Observation {
         let until = Instant::now() + Duration::from_mins(1);
         self.observe_nodes(&mut self.peek(nodes), SlurmQuery::NodesAndJobs, until).await
     }
 
-    /// What is remembered about nodes, for a preview: nothing is locked or written.
+    /// Reads the records of nodes for a preview, without locks and changes.
     pub(super) fn peek(&self, nodes: &[NodeName]) -> BTreeMap<NodeName, Box<dyn NodeLock>> {
         let peek = |node: &NodeName| -> (NodeName, Box<dyn NodeLock>) {
             (node.clone(), Box::new(Peek::new(self.tools.state.record(node))))
@@ -106,14 +105,13 @@ impl Run<'_> {
         nodes.iter().map(peek).collect()
     }
 
-    /// Observes the cloud, and of Slurm what is asked.
+    /// Observes the cloud and the queried part of Slurm.
     pub(super) async fn observe_with(&self, asked: SlurmQuery) -> Observation {
         let until = Instant::now() + Duration::from_mins(1);
         self.observe_nodes(&mut BTreeMap::new(), asked, until).await
     }
 
-    /// Observes the cloud and Slurm, and asks by itself for every instance that we remember to have launched for one of
-    /// these nodes and that the listing does not show.
+    /// Observes the cloud and Slurm, and gets every recorded instance of these nodes that the listing lacks.
     pub(super) async fn observe_nodes(
         &self,
         locks: &mut BTreeMap<NodeName, Box<dyn NodeLock>>,
@@ -134,7 +132,7 @@ impl Run<'_> {
             }
         };
         self.remember(locks, &mut listed, until).await;
-        let (slurm, jobs) = seen(slurm, &mut warnings);
+        let (slurm, jobs) = nodes_and_jobs(slurm, &mut warnings);
         let fleet = Fleet::new(&self.site.identity, self.conf, listed, complete)
             .with_fixed(locks.values().filter_map(|lock| lock.record().fixed_instance()));
         let now = self.tools.now();
@@ -143,7 +141,7 @@ impl Run<'_> {
         Observation { fleet, slurm, jobs, cooldowns, spending, now, warnings, given_up }
     }
 
-    /// What is spent, if there is a budget: from the log of events, and from the machines that run.
+    /// Computes the spending from the log of events and the running machines, if there is a budget.
     fn spending(
         &self,
         fleet: &Fleet,
@@ -158,14 +156,14 @@ impl Run<'_> {
         budget::spending(&Lives::of(&log.events), fleet, self.conf, self.site, now)
     }
 
-    /// Observes the cloud and Slurm, and the instances that the files of a rollout's nodes name.
+    /// Observes the cloud and Slurm, and the instances that the node files of a rollout name.
     pub async fn observe_rollout(&self, request: &Rollout) -> Observation {
         let mut observation = self.observe().await;
         let named = request.named.iter().map(|(node, id)| (node.clone(), id.clone())).collect();
         let until = Instant::now() + Duration::from_mins(1);
         for (node, error) in self.observe_named(named, &mut observation, until).await {
             observation.warnings.push(format!("{node}: {error}"));
-            // What will not pass is that node's trouble, and no reason to wait for the others.
+            // A permanent failure concerns only that node.
             if error.kind().is_transient() {
                 observation.fleet.set_incomplete();
             }
@@ -173,14 +171,14 @@ impl Run<'_> {
         observation
     }
 
-    /// Observes Slurm alone; a queue that cannot be read does not hide the nodes.
+    /// Observes Slurm. An unreadable queue does not hide the nodes.
     pub(super) async fn observe_slurm(&self) -> Observation {
         let mut warnings = Vec::new();
         let answer = match self.query_slurm(SlurmQuery::NodesAndJobs).await {
             Err(_) => self.query_slurm(SlurmQuery::Nodes).await,
             answer => answer,
         };
-        let (slurm, jobs) = seen(answer, &mut warnings);
+        let (slurm, jobs) = nodes_and_jobs(answer, &mut warnings);
         let (fleet, cooldowns, now) = (Fleet::default(), Cooldowns::new(), self.tools.now());
         Observation {
             fleet,
@@ -194,12 +192,12 @@ impl Run<'_> {
         }
     }
 
-    /// Asks for the addresses of all instances, where the cloud does not list them.
+    /// Gets the addresses of all instances, if the cloud does not list them.
     pub async fn find_addresses(&self, observation: &mut Observation) {
         self.find_matching_addresses(observation, |_| true).await;
     }
 
-    /// Asks for the addresses of nodes that Slurm does not hear: it may have the wrong address.
+    /// Gets the addresses of nodes that do not respond to Slurm, which may have a wrong address.
     pub(super) async fn find_silent_addresses(&self, observation: &mut Observation) {
         let silent = observation.slurm.iter().flatten().filter(|(_, known)| !known.state.is_up());
         let silent: BTreeSet<NodeName> = silent.map(|(name, _)| name.clone()).collect();
@@ -225,8 +223,8 @@ impl Run<'_> {
         }
     }
 
-    /// Asks for the instances that the nodes' files name and that the listing does not show: they
-    /// need not carry our tags. What could not be observed comes back.
+    /// Gets the instances that the nodes' files name and that the listing lacks; they may lack the cluster's tags. Returns
+    /// those that could not be observed.
     pub(super) async fn observe_named(
         &self,
         mut hidden: Vec<(NodeName, InstanceId)>,
@@ -253,7 +251,7 @@ impl Run<'_> {
         unseen
     }
 
-    /// One instance, asked for again if need be.
+    /// Gets one instance, with retries.
     async fn get(&self, id: &InstanceId, until: Instant) -> Result<Instance, Error> {
         self.again(until, ApiOperation::Get, || self.tools.cloud.get(id)).await
     }
@@ -263,7 +261,7 @@ impl Run<'_> {
         self.again(until, ApiOperation::List, || self.tools.cloud.list(&filter)).await
     }
 
-    /// Asks the cloud something that changes nothing, a few times if need be.
+    /// Sends a read request to the cloud, with retries.
     async fn again<T, F: Future<Output = Result<T, Error>>>(
         &self,
         until: Instant,
@@ -282,12 +280,12 @@ impl Run<'_> {
             let answer = tokio::select! {
                 biased;
                 answer = timeout_at(until, ask()) => answer,
-                () = ended => return Err(unavailable("told to end")),
+                () = ended => return Err(unavailable("cancelled")),
             };
             let error = match answer {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(error)) => error,
-                // Why it failed before says more.
+                // The earlier error says more.
                 Err(_) => break,
             };
             let in_time = |pause: &Duration| {
@@ -319,7 +317,7 @@ impl Run<'_> {
         Ok(SlurmResponse { nodes, jobs, trouble })
     }
 
-    /// Asks Slurm again if it did not answer, a few times.
+    /// Sends a request to Slurm, with retries.
     pub(super) async fn retry_slurm(
         &self,
         observation: &mut Observation,
@@ -340,8 +338,8 @@ impl Run<'_> {
     }
 }
 
-/// What Slurm has answered, if it has.
-fn seen(
+/// The nodes and jobs of Slurm's response.
+fn nodes_and_jobs(
     answer: slurmctl::Result<SlurmResponse>,
     warnings: &mut Vec<String>,
 ) -> (Option<BTreeMap<NodeName, Node>>, Option<Vec<Job>>) {

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tokio::time::Instant;
 
 impl Run<'_> {
-    /// Observes, plans and acts for nodes that are ours to work on.
+    /// Observes, plans and acts for locked nodes.
     pub(super) async fn pass(
         &self,
         mut locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
@@ -24,7 +24,7 @@ impl Run<'_> {
         self.act(&plan, observation, locks, deadline).await
     }
 
-    /// Observes, plans and acts for nodes that Slurm wants to go: it is asked once more before each is ended.
+    /// Observes, plans and acts for nodes that Slurm suspends. Slurm is queried again before each is terminated.
     pub(super) async fn pass_confirming(
         &self,
         mut locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
@@ -32,7 +32,7 @@ impl Run<'_> {
         plan: impl FnOnce(&Observation) -> Plan,
     ) -> Report {
         let mut observation = self.observe_nodes(&mut locks, SlurmQuery::Nodes, deadline).await;
-        // It has called us, and so it was there a moment ago.
+        // It was reachable a moment ago, when it called the program.
         self.retry_slurm(&mut observation, SlurmQuery::Nodes, deadline).await;
         self.note_last_work(&observation, locks.keys());
         let plan = plan(&observation);
@@ -43,7 +43,7 @@ impl Run<'_> {
         executor.report
     }
 
-    /// Notes when nodes that are about to go registered and last had a job: nobody can ask Slurm later.
+    /// Logs when nodes that are about to be terminated registered and last had a job, which Slurm will forget.
     fn note_last_work<'n>(
         &self,
         observation: &Observation,
@@ -52,7 +52,7 @@ impl Run<'_> {
         let Some(known) = &observation.slurm else { return };
         for node in nodes.filter_map(|node| known.get(node)).filter(|it| !it.state.has_job()) {
             let registered = node.slurmd_start.map(|at| (EventKind::Registered, at));
-            // Slurm has a node that never had a job busy from its boot.
+            // Slurm reports the boot time as the last busy time of a node that never had a job.
             let idle = node.last_busy.filter(|at| Some(*at) > node.slurmd_start);
             let idle = idle.map(|at| (EventKind::Idle, at));
             for (kind, at) in registered.into_iter().chain(idle) {
@@ -61,7 +61,7 @@ impl Run<'_> {
         }
     }
 
-    /// Carries out a plan that was made from an observation.
+    /// Carries out a plan for an observation.
     pub(super) async fn act(
         &self,
         plan: &Plan,
@@ -93,7 +93,7 @@ impl Run<'_> {
     }
 }
 
-/// Adds what one time round has brought.
+/// Merges the report of one pass.
 pub(super) fn merge(report: &mut Report, other: Report) {
     report.nodes.extend(other.nodes);
     report.findings.extend(other.findings);
@@ -111,15 +111,15 @@ pub(super) fn merge(report: &mut Report, other: Report) {
 }
 
 /// Reports nodes that another process works on.
-pub(super) fn busy(report: &mut Report, nodes: Vec<NodeName>) {
+pub(super) fn report_busy(report: &mut Report, nodes: Vec<NodeName>) {
     for node in nodes {
-        let words = "another process works on it";
-        let busy = NodeReport::new(Outcome::Busy).because(Cause::Conflict, words);
+        let reason = "another process works on it";
+        let busy = NodeReport::new(Outcome::Busy).because(Cause::Conflict, reason);
         report.nodes.insert(node, busy);
     }
 }
 
-/// Reports nodes that Slurm wants up again: they are left to the process that brings them up.
+/// Reports nodes that Slurm is starting again. They are left to the process that starts them.
 pub(super) fn wanted_again(report: &mut Report, nodes: Vec<NodeName>) {
     for node in nodes {
         let mut left = NodeReport::new(Outcome::Nothing);
@@ -128,7 +128,7 @@ pub(super) fn wanted_again(report: &mut Report, nodes: Vec<NodeName>) {
     }
 }
 
-/// Reports names that no node has.
+/// Reports unknown names.
 pub(super) fn unknown(report: &mut Report, names: Vec<NodeName>) {
     for name in names {
         let why = Refusal::NotInSlurmConf.to_string();
@@ -136,15 +136,15 @@ pub(super) fn unknown(report: &mut Report, names: Vec<NodeName>) {
     }
 }
 
-/// Takes nodes out of a plan that are not ours to work on.
+/// Removes nodes from a plan that are not locked.
 pub(super) fn without(plan: &mut Plan, nodes: &[NodeName]) {
     let nodes: BTreeSet<&NodeName> = nodes.iter().collect();
     let is_ours = |node: &NodeName| !nodes.contains(node);
-    let ours =
+    let locked =
         |steps: &[Step]| steps.iter().filter_map(|step| step.keeping(is_ours)).collect::<Vec<_>>();
     for stage in &mut plan.stages {
-        stage.steps = ours(&stage.steps);
-        stage.undo = ours(&stage.undo);
+        stage.steps = locked(&stage.steps);
+        stage.undo = locked(&stage.undo);
     }
 }
 

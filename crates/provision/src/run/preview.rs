@@ -1,4 +1,4 @@
-//! Previews: what a run would do now. Each observes as the run does, plans, and changes nothing.
+//! Previews of runs. Each observes and plans like the run, and changes nothing.
 
 use super::{Observation, Run};
 use crate::plan::{self, Finish, JobGroup, Plan, Refusal, Resize, Rollout};

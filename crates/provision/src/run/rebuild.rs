@@ -1,9 +1,9 @@
-//! Nodes that get their image, or a reboot.
+//! Rebuilds or reboots nodes.
 
 use super::Run;
 use super::locks::{HAND_WAIT, Known};
 use super::observe::{Observation, SlurmQuery};
-use super::pass::{busy, merge, unknown};
+use super::pass::{merge, report_busy, unknown};
 use crate::cause::Cause;
 use crate::plan::{
     self, Operation, Plan, RebuildOptions, ReportStep, Stage, Step, Target, our_reason,
@@ -16,20 +16,20 @@ use hostlist::NodeName;
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
-/// How often it is observed, planned and acted: once more after the cloud has refused to replace images
-/// in place, and for those nodes alone.
+/// Number of rounds of observing, planning and acting: a second one only for nodes whose images the cloud refused to
+/// replace in place.
 const ROUNDS: usize = 2;
 
-/// Gives nodes their image, or a reboot.
+/// Rebuilds nodes with their image, or reboots them.
 ///
-/// An instance that a node's file names is looked for by its id, so that one without our tags can be
-/// rebuilt, too. What cannot be observed fails for its node, and for no other. Where the cloud cannot
-/// replace an image in place, which is so for bare metal, the next round plans another instance.
+/// Instances that a node's file names are found by id, so that they may lack the cluster's tags. An instance that cannot be
+/// observed fails only its node. If the cloud cannot replace an image in place, as with bare metal, the next round plans
+/// another instance.
 pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions) -> Report {
-    let begun = run.begun("rebuild");
+    let begun = run.log_start("rebuild");
     let deadline = run.deadline(begun);
     let nodes: Vec<NodeName> = targets.iter().map(|target| target.node.clone()).collect();
-    let Known { known, strange } = run.known(&nodes).await;
+    let Known { known, unknown: unknown_names } = run.known(&nodes).await;
     let locked = run.lock(&known, (begun + HAND_WAIT).min(deadline)).await;
     let mut report = Report::new(Operation::Rebuild);
     let mut left = Left { locks: locked.locks, fixed: BTreeMap::new() };
@@ -47,18 +47,18 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
             break;
         }
     }
-    busy(&mut report, locked.busy);
-    unknown(&mut report, strange);
+    report_busy(&mut report, locked.busy);
+    unknown(&mut report, unknown_names);
     if options.slurm_asks {
         tell_not_rebuilt(run, &mut report).await;
     }
-    run.ended(report, begun)
+    run.log_end(report, begun)
 }
 
-/// Gives nodes their image, or a reboot, and tells Slurm of those of which it is not known what they are to get.
+/// Rebuilds or reboots nodes, and reports those with an unknown target to Slurm.
 ///
-/// `may_wait` says that Slurm may wait for the nodes even if it did not ask itself: a script may have cut itself loose from
-/// slurmctld.
+/// `may_wait` means that Slurm may be waiting for the nodes although it did not call directly: a script may have detached
+/// from slurmctld.
 pub async fn rebuild_targets(
     run: &Run<'_>,
     targets: Targets,
@@ -70,7 +70,7 @@ pub async fn rebuild_targets(
         _ => rebuild(run, &targets.known, options).await,
     };
     if may_wait {
-        // Nodes that another process has in hand are that one's to speak of: it may be slurmctld's own.
+        // Nodes that another process has locked are reported by that process, which slurmctld may have called.
         let busy = |_: &NodeName, node: &mut NodeReport| node.outcome == Outcome::Busy;
         let theirs: BTreeMap<_, _> = report.nodes.extract_if(.., busy).collect();
         tell_not_rebuilt(run, &mut report).await;
@@ -88,9 +88,10 @@ pub async fn rebuild_targets(
     report
 }
 
-/// Tells Slurm why nodes that it waits for will not come.
+/// Sets the reason of nodes that Slurm waits for and that are not rebuilt.
 ///
-/// [`rebuild`] does so by itself; this is for nodes that never got that far. The cloud is not asked: it may be why.
+/// [`rebuild`] does this itself; this is for nodes that failed earlier. It sends no request to the cloud, which may be the
+/// reason.
 pub(crate) async fn tell_not_rebuilt(run: &Run<'_>, report: &mut Report) {
     let mut failed = report.nodes.iter().filter(|(_, node)| !node.outcome.is_success()).peekable();
     if failed.peek().is_none() {
@@ -102,17 +103,17 @@ pub(crate) async fn tell_not_rebuilt(run: &Run<'_>, report: &mut Report) {
     told.warnings.into_iter().for_each(|warning| report.warn(warning));
     for (node, untold) in told.nodes.into_iter().filter(|(_, node)| !node.outcome.is_success()) {
         let why = untold.reason.unwrap_or_default();
-        report.warn(format!("Slurm could not be told why {node} is not rebuilt: {why}"));
+        report.warn(format!("cannot report to Slurm why {node} is not rebuilt: {why}"));
     }
 }
 
-/// What the next round is about: nodes in hand whose instances cannot get another image.
+/// The locked nodes of the next round, whose instances cannot get another image.
 struct Left {
     locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
     fixed: BTreeMap<NodeName, InstanceId>,
 }
 
-/// Keeps what the cloud has said to a rebuild in place, where we refuse to recreate the node.
+/// Keeps the cloud's error of a rebuild in place if recreating the node is refused.
 fn keep_words(before: &Report, round: &mut Report) {
     for (node, refused) in &mut round.nodes {
         let Some(failed) = before.nodes.get(node) else {
@@ -145,7 +146,7 @@ pub async fn preview_rebuild(
     (plan, observation)
 }
 
-/// Observes and plans one round. Instances that could not be observed come back with the reason.
+/// Observes and plans one round. Returns instances that could not be observed, with the reason.
 async fn plan_round(
     run: &Run<'_>,
     mut targets: Vec<Target>,
@@ -153,10 +154,10 @@ async fn plan_round(
     left: &mut Left,
     deadline: Instant,
 ) -> (Observation, Plan, BTreeMap<NodeName, Error>) {
-    // A node for which Slurm has issued a reboot may go down, whatever the queue says.
+    // A node for which Slurm has issued a reboot may go down, whatever the queue shows.
     let mut observation =
         run.observe_nodes(&mut left.locks, SlurmQuery::NodesAndPerhapsJobs, deadline).await;
-    // The record says so, too, where it could be kept.
+    // The record has it, too, if it could be stored.
     observation.fleet = observation.fleet.with_fixed(std::mem::take(&mut left.fixed).into_values());
     let named = targets.iter().filter_map(|it| Some((it.node.clone(), it.named()?.clone())));
     let unseen = run.observe_named(named.collect(), &mut observation, deadline).await;

@@ -1,4 +1,4 @@
-//! Cloud, Slurm and slurm.conf are to agree.
+//! Reconciles the cloud, Slurm and slurm.conf.
 
 use super::Run;
 use super::observe::{Observation, SlurmQuery};
@@ -13,21 +13,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
-/// Puts right what does not fit, and remembers what has been seen for the first time.
+/// Repairs discrepancies, and stores those that were seen for the first time.
 ///
-/// Nodes that another process has in hand are left alone. What is to be done is worked out again
-/// once the nodes are locked: between the observation and the lock a node may have come up.
+/// Nodes that another process has locked are skipped. After the nodes are locked, it plans again, because a node may have
+/// come up in between.
 pub async fn reconcile(run: &Run<'_>) -> Report {
-    let begun = run.begun("reconcile");
+    let begun = run.log_start("reconcile");
     let mut memory = Memory::load(run);
-    let (mut report, telemetry) = mend(run, &mut memory, run.deadline(begun)).await;
+    let (mut report, telemetry) = repair(run, &mut memory, run.deadline(begun)).await;
     report.failures.append(&mut memory.troubles);
     report.took = Instant::now().saturating_duration_since(begun);
     telemetry.finish(run, &mut report);
-    run.ended(report, begun)
+    run.log_end(report, begun)
 }
 
-async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Report, Telemetry) {
+async fn repair(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Report, Telemetry) {
     let mut observation = run.observe_with(SlurmQuery::NodesAndPerhapsJobs).await;
     run.find_silent_addresses(&mut observation).await;
     // Without an answer there are none: the next run asks again.
@@ -42,7 +42,7 @@ async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Report,
         return (run.act(&first, observation, BTreeMap::new(), deadline).await, telemetry);
     }
     let mut locked = run.lock(&nodes, Instant::now()).await;
-    // A squeue that does not answer is not waited for once more while a start may want one of the nodes.
+    // Do not wait again for a squeue that does not answer, because a start may need one of the nodes.
     let (asked, warnings) = match &observation.jobs {
         Some(_) => (SlurmQuery::NodesAndPerhapsJobs, Vec::new()),
         None => (SlurmQuery::Nodes, observation.warnings),
@@ -53,15 +53,15 @@ async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Report,
     let (plan, seen) = plan::reconcile(&memory.before, observation.world(run));
     let mut plan = without_reservations(plan, &reserved, observation.world(run));
     memory.store(run, &seen);
-    let ours = |node: &NodeName| locked.locks.contains_key(node);
+    let is_locked = |node: &NodeName| locked.locks.contains_key(node);
     let others: Vec<NodeName> =
-        plan.steps().flat_map(Step::nodes).filter(|node| !ours(node)).cloned().collect();
+        plan.steps().flat_map(Step::nodes).filter(|node| !is_locked(node)).cloned().collect();
     without(&mut plan, &others);
     let telemetry = Telemetry::of(&observation);
     (run.act(&plan, observation, locked.locks, deadline).await, telemetry)
 }
 
-/// What reconcile would do now, and remembers nothing.
+/// Returns the plan of [`reconcile`] without storing sightings.
 pub async fn preview_reconcile(run: &Run<'_>) -> (Plan, Observation) {
     let mut observation = run.observe_with(SlurmQuery::NodesAndPerhapsJobs).await;
     run.find_silent_addresses(&mut observation).await;
@@ -71,8 +71,7 @@ pub async fn preview_reconcile(run: &Run<'_>) -> (Plan, Observation) {
     (plan, observation)
 }
 
-/// What the runs before have seen, one line each, and what is wrong with the memory: where it is lost
-/// from each run to the next, most things are never put right.
+/// The sightings of earlier runs, and errors in storing them: without sightings, most repairs are never made.
 struct Memory {
     before: Sightings,
     troubles: Vec<String>,
@@ -83,7 +82,7 @@ impl Memory {
         match run.tools.state.load(Document::Sightings) {
             Ok(text) => Self { before: read(text.as_deref()), troubles: Vec::new() },
             Err(error) => {
-                let text = format!("what was seen before could not be read: {}", chain(&error));
+                let text = format!("cannot read the sightings of the last run: {}", chain(&error));
                 Self { before: Sightings::default(), troubles: vec![text] }
             }
         }
@@ -97,7 +96,7 @@ impl Memory {
             Ok(false) => "another process is about it".to_owned(),
             Err(error) => chain(&error),
         };
-        self.troubles.push(format!("what is seen now could not be stored for the next run: {why}"));
+        self.troubles.push(format!("cannot store sightings for the next run: {why}"));
     }
 }
 

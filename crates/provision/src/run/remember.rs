@@ -1,4 +1,4 @@
-//! Corrects a listing by what earlier runs wrote down of their launches and terminations.
+//! Corrects a listing by the recorded launches and terminations of earlier runs.
 
 use super::Run;
 use crate::state::{NodeLock, NodeRecord};
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use tokio::time::{Instant, timeout_at};
 
 impl Run<'_> {
-    /// Corrects a listing by the nodes' records: a listing lags behind launches and terminations, and may flap.
+    /// Corrects a listing by the nodes' records, because a listing lags behind launches and terminations, and may flap.
     pub(super) async fn remember(
         &self,
         locks: &mut BTreeMap<NodeName, Box<dyn NodeLock>>,
@@ -37,14 +37,14 @@ impl Run<'_> {
                 Ok(Ok(instance)) if instance.state.is_live() => listed.push(instance),
                 Ok(Ok(_)) => forget(lock.as_mut(), &id, now),
                 Ok(Err(error)) if error.kind() == ErrorKind::NotFound => disown(lock.as_mut(), &id),
-                // Not known: whoever launches observes a few times first.
+                // Unknown: a start observes several times before it launches.
                 Ok(Err(_)) | Err(_) => {}
             }
         }
     }
 }
 
-/// What is remembered of a node, without its lock: nothing is written.
+/// Applies the record of a node without its lock. Nothing is written.
 #[derive(Debug)]
 pub(super) struct Peek(NodeRecord);
 
@@ -65,8 +65,8 @@ impl NodeLock for Peek {
     }
 }
 
-/// Takes instances for leaving that were told to go a short while ago, and writes down which are gone;
-/// gives those that we remember and that are not listed.
+/// Marks recently terminated instances as leaving, and records which are gone. Returns recorded instances that are not
+/// listed.
 fn mark(
     locks: &mut BTreeMap<NodeName, Box<dyn NodeLock>>,
     listed: &mut [Instance],
@@ -98,14 +98,14 @@ fn mark(
     hidden
 }
 
-/// Writes down that an instance is gone.
+/// Records that an instance is gone.
 fn forget(lock: &mut dyn NodeLock, id: &InstanceId, now: SystemTime) {
     let mut record = lock.record();
     record.terminate(id, now);
     let _ = lock.keep(&record);
 }
 
-/// Writes down that an instance is not there, or not ours any more.
+/// Records that an instance does not exist or lost its tags.
 fn disown(lock: &mut dyn NodeLock, id: &InstanceId) {
     let mut record = lock.record();
     record.forget(id);

@@ -1,4 +1,4 @@
-//! The next batch of a rollout.
+//! Runs the next batch of a rollout.
 
 use super::Run;
 use super::pass::cancelled;
@@ -7,12 +7,12 @@ use crate::report::Report;
 use hostlist::{Hostlist, NodeName};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Begins the next batch of a rollout, and notes in the request what it has begun.
+/// Starts the next batch of a rollout, and records it in the request.
 ///
-/// Where slurmctld did not answer, and does not say that it reboots the node, nothing has begun: the
-/// next batch has the node again. So it is where we were told to end before it was begun.
+/// If slurmctld did not answer and does not show the node as rebooting, or the run was cancelled before, the node has not
+/// started and is in the next batch again.
 pub async fn rollout(run: &Run<'_>, request: &mut Rollout) -> Result<Report, Refusal> {
-    let begun = run.begun("rollout");
+    let begun = run.log_start("rollout");
     let deadline = run.deadline(begun);
     let observation = run.observe_rollout(request).await;
     let plan = plan::rollout(request, observation.world(run))?;
@@ -20,17 +20,17 @@ pub async fn rollout(run: &Run<'_>, request: &mut Rollout) -> Result<Report, Ref
         let mut report = Report::new(Operation::Rollout);
         let next = plan.steps().filter(|step| step.reboots_by_slurm()).flat_map(Step::nodes);
         cancelled(&mut report, &next.cloned().collect());
-        return Ok(run.ended(report, begun));
+        return Ok(run.log_end(report, begun));
     }
     let now = observation.now;
     let mut executor = run.executor(&plan, observation, BTreeMap::new(), deadline);
     executor.carry_out(&plan).await;
     let untouched = untouched(run, executor.unanswered).await;
     request.note_begun(&plan, &untouched, now);
-    Ok(run.ended(executor.report, begun))
+    Ok(run.log_end(executor.report, begun))
 }
 
-/// Those of the nodes of which slurmctld does not say that it reboots them.
+/// The nodes that slurmctld does not show as rebooting.
 async fn untouched(run: &Run<'_>, mut nodes: BTreeSet<NodeName>) -> BTreeSet<NodeName> {
     if nodes.is_empty() {
         return nodes;

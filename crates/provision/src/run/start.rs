@@ -1,7 +1,7 @@
-//! Nodes are to come up.
+//! Starts nodes.
 
 use super::locks::{Known, Locked};
-use super::pass::{busy, merge, unknown};
+use super::pass::{merge, report_busy, unknown};
 use super::{Observation, Run};
 use crate::plan::{self, JobGroup, Operation};
 use crate::report::Report;
@@ -13,27 +13,26 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a round waits for nodes that another process has in hand, such as one that stops them,
-/// before it goes on with the others.
+/// How long a round waits for further nodes that another process has locked, such as one that stops them.
 const PATIENCE: Duration = Duration::from_secs(3);
 const LONGEST_PATIENCE: Duration = Duration::from_secs(48);
 
-/// What the rounds of a start bring: nodes that are ours to work on, and what became of others.
+/// The result of locking nodes or of a pass, in a start.
 enum Round {
     Locked(Locked),
     Passed(Report),
 }
 
-/// Brings nodes up; those that cannot be had go back to Slurm at once, with the reason.
+/// Starts nodes. Those that cannot start are returned to Slurm immediately, with the reason.
 ///
-/// `jobs` are the jobs of the resume file. A node that another process starts or stops is waited
-/// for beside the work on the others, and never returned to Slurm because of it.
+/// `jobs` are the jobs of the resume file. It waits for nodes that another process has locked while it works on the others,
+/// and never returns them to Slurm.
 pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Report {
-    let begun = run.begun("start");
+    let begun = run.log_start("start");
     let deadline = run.deadline(begun);
     let mut report = Report::new(Operation::Start);
-    let Known { known, strange } = run.known(nodes).await;
-    unknown(&mut report, strange);
+    let Known { known, unknown: unknown_names } = run.known(nodes).await;
+    unknown(&mut report, unknown_names);
     let mut patience = PATIENCE;
     let first = (Instant::now() + patience).min(deadline);
     let mut rounds: FuturesUnordered<LocalBoxFuture<'_, Round>> = FuturesUnordered::new();
@@ -50,14 +49,14 @@ pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Repo
             rounds.push(Box::pin(bring_up(run, locks, jobs, deadline)));
         }
         if Instant::now() >= deadline || run.tools.cancel.is_cancelled() {
-            busy(&mut report, waiting);
+            report_busy(&mut report, waiting);
         } else if !waiting.is_empty() {
             rounds.push(Box::pin(wait(run, waiting, patience, deadline)));
-            // Each round observes for itself: where nodes come one by one, there are ever fewer rounds.
+            // Each round observes again.
             patience = (patience * 2).min(LONGEST_PATIENCE);
         }
     }
-    run.ended(report, begun)
+    run.log_end(report, begun)
 }
 
 async fn bring_up(
@@ -71,7 +70,7 @@ async fn bring_up(
     Round::Passed(run.pass(locks, deadline, plan).await)
 }
 
-/// Waits for nodes that another process has in hand; once the first is ours, a while for others.
+/// Waits for nodes that another process has locked. After the first lock, it waits a while for others.
 async fn wait(run: &Run<'_>, nodes: Vec<NodeName>, patience: Duration, deadline: Instant) -> Round {
     let mut locked = run.lock_any(&nodes, deadline).await;
     if !locked.locks.is_empty() {

@@ -1,63 +1,62 @@
-//! Nodes are to go away.
+//! Stops nodes.
 
 use super::Run;
 use super::locks::{Consent, Known};
 use super::observe::Observation;
-use super::pass::{busy, merge, wanted_again};
+use super::pass::{merge, report_busy, wanted_again};
 use crate::plan::{self, Operation, Plan};
 use crate::report::{Outcome, Report};
 use hostlist::{Hostlist, NodeName};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long whoever starts a node may take to let go of it.
+/// How long a start may take to yield a node.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// How often the end of all is tried in a row without any effect, and the pause in between.
+/// Maximum consecutive rounds of `stop_all` without effect, and the pause between rounds.
 const MOST_FUTILE: u32 = 4;
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// What is left where nobody knows.
+/// The message if it is unknown what is left.
 const UNLISTED: &str = "the instances could not be listed";
 
-/// Removes the instances of nodes, whether slurmctld answers or not.
+/// Terminates the instances of nodes, whether slurmctld answers or not.
 ///
-/// A node that Slurm has in service, or is bringing up, is left alone: the call is older than that.
-/// [`stop_now`] ends it all the same.
+/// A node that Slurm has in service or is starting is skipped, because the call is outdated. [`stop_now`] stops it anyway.
 pub async fn stop(run: &Run<'_>, nodes: &[NodeName]) -> Report {
     end(run, nodes, End::STOP, |observation| plan::stop(nodes, observation.world(run))).await
 }
 
-/// Removes the instances of nodes that an operator names, as far as slurmctld says that no job is there.
+/// Terminates the instances of nodes that an operator names, if slurmctld reports that they run no job.
 pub async fn stop_by_hand(run: &Run<'_>, nodes: &[NodeName]) -> Report {
     let plan = |observation: &Observation| plan::stop_by_hand(nodes, observation.world(run));
     end(run, nodes, End::STOP, plan).await
 }
 
-/// Removes the instances of nodes by an operator's own decision, whatever Slurm says of the nodes.
+/// Terminates the instances of nodes on an operator's decision, whatever their state in Slurm.
 ///
-/// Slurm is not told: jobs that run there end when slurmctld misses the node.
+/// Slurm is not notified: jobs end when slurmctld finds the node not responding.
 pub async fn stop_now(run: &Run<'_>, nodes: &[NodeName]) -> Report {
     end(run, nodes, End::NOW, |observation| plan::stop_now(nodes, observation.world(run))).await
 }
 
-/// Removes the instances of nodes that never came up, and lets the nodes rest.
+/// Terminates the instances of nodes that never came up, and starts a cool-down for the nodes.
 pub async fn failed(run: &Run<'_>, nodes: &[NodeName]) -> Report {
     end(run, nodes, End::FAILED, |observation| plan::failed(nodes, observation.world(run))).await
 }
 
-/// Why nodes are ended.
+/// Why nodes are stopped.
 #[derive(Clone, Copy)]
 struct End {
-    word: &'static str,
-    /// Slurm may want a node again by the time we come to it, and is asked.
+    name: &'static str,
+    /// True if Slurm is queried again before each termination, because it may need the node again.
     confirms: bool,
 }
 
 impl End {
-    const STOP: Self = Self { word: "stop", confirms: true };
-    const NOW: Self = Self { word: "stop now", confirms: false };
-    const FAILED: Self = Self { word: "failed", confirms: true };
+    const STOP: Self = Self { name: "stop", confirms: true };
+    const NOW: Self = Self { name: "stop now", confirms: false };
+    const FAILED: Self = Self { name: "failed", confirms: true };
 
     fn consent(self) -> Consent {
         if self.confirms { Consent::Slurms } else { Consent::Nobodys }
@@ -70,12 +69,12 @@ async fn end(
     why: End,
     plan: impl Fn(&Observation) -> Plan,
 ) -> Report {
-    let begun = run.begun(why.word);
+    let begun = run.log_start(why.name);
     let report = yielded(run, nodes, (why, begun), plan).await;
-    run.ended(report, begun)
+    run.log_end(report, begun)
 }
 
-/// Whoever starts these nodes is asked to let go of them, and then they are ended.
+/// Requests the process that starts these nodes to yield them, and then stops them.
 async fn yielded(
     run: &Run<'_>,
     nodes: &[NodeName],
@@ -83,7 +82,7 @@ async fn yielded(
     plan: impl Fn(&Observation) -> Plan,
 ) -> Report {
     let deadline = run.deadline(begun);
-    // What nobody knows, nobody starts; but a machine of that name is ended all the same.
+    // Nobody starts unknown nodes, but a machine of that name is terminated.
     let Known { known, .. } = run.known(nodes).await;
     let free = run.lock(&known, Instant::now()).await;
     let wanted = free.busy;
@@ -114,20 +113,20 @@ async fn yielded(
         merge(&mut report, first);
     }
     wanted_again(&mut report, others);
-    busy(&mut report, more.busy);
+    report_busy(&mut report, more.busy);
     report
 }
 
-/// Removes every instance with the cluster's tags, whether slurmctld answers or not, and observes
-/// again until none is left: a listing may be behind, and a start that has yet to hear of it launches.
+/// Terminates every instance with the cluster's tags, whether slurmctld answers or not, and repeats until none is left: a
+/// listing may lag, and a running start may still launch.
 pub async fn stop_all(run: &Run<'_>) -> Report {
-    let begun = run.begun("stop all");
+    let begun = run.log_start("stop all");
     let deadline = run.deadline(begun);
     let mut report = Report::new(Operation::StopAll);
     let (mut quiet, mut futile, mut unlisted) = (0, 0, Vec::new());
     let left = loop {
         let Ended { report: round, left, given_up } = end_all(run, deadline).await;
-        // Of rounds that saw nothing, the last says why.
+        // Of rounds without an observation, the last one has the reason.
         report.warnings.retain(|warning| !unlisted.contains(warning));
         unlisted =
             if left.as_deref() == Some(UNLISTED) { round.warnings.clone() } else { Vec::new() };
@@ -145,19 +144,19 @@ pub async fn stop_all(run: &Run<'_>) -> Report {
         sleep(PAUSE).await;
     };
     report.failures.extend(left);
-    run.ended(report, begun)
+    run.log_end(report, begun)
 }
 
-/// What became of one round of ending all.
+/// The result of one round of `stop_all`.
 struct Ended {
     report: Report,
-    /// What may still be left.
+    /// A message about what may be left.
     left: Option<String>,
-    /// True if the cloud cannot be reached, and another round would see no more.
+    /// True if the cloud cannot be reached, so that another round is useless.
     given_up: bool,
 }
 
-/// Ends once what is there; says what may still be left, if anything.
+/// Terminates all listed instances once. Returns a message about what may be left.
 async fn end_all(run: &Run<'_>, deadline: Instant) -> Ended {
     let observation = run.observe().await;
     if !observation.fleet.is_complete() {
@@ -177,22 +176,22 @@ async fn end_all(run: &Run<'_>, deadline: Instant) -> Ended {
         complete = observation.fleet.is_complete();
         plan
     };
-    // Who does not let go in time is ended all the same: nothing is to be left.
+    // Nodes that are not yielded in time are stopped anyway.
     let report = run.pass(locked.locks, deadline, plan).await;
     let acted = ends || report.nodes.values().any(|node| node.outcome != Outcome::Nothing);
-    // That slurmctld is away is no matter; that nobody has seen the end is.
+    // slurmctld is not needed, but the end must be observed.
     let left = if !complete {
         Some(UNLISTED.to_owned())
     } else if !locked.busy.is_empty() {
         let busy: Hostlist = locked.busy.iter().collect();
         Some(format!("another process works on {busy}, and may launch there"))
     } else {
-        acted.then(|| "there were instances to end at the last look".to_owned())
+        acted.then(|| "there were instances left at the last observation".to_owned())
     };
     Ended { report, left, given_up: false }
 }
 
-/// The nodes that other runs have in hand: one without an instance may be about to get one.
+/// The nodes that other processes have locked. One without an instance may be about to get one.
 fn in_hand(run: &Run<'_>) -> Vec<NodeName> {
     let mut nodes = run.conf.nodes();
     nodes.retain(|node| matches!(run.tools.state.try_lock(node), Ok(None)));

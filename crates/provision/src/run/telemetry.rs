@@ -1,5 +1,4 @@
-//! What a reconcile notices besides discrepancies: nodes that registered, got a job or became idle, for the log of events; and
-//! numbers for Prometheus.
+//! Telemetry of reconcile: events of nodes that registered, got a job or became idle; and metrics for Prometheus.
 
 use super::Run;
 use super::observe::Observation;
@@ -14,10 +13,10 @@ use slurmctl::{JobState, Node};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// Numbers that are so now.
+/// Gauges for Prometheus.
 type Gauges = BTreeMap<Series, f64>;
 
-/// What Slurm says of a node.
+/// The state of a node in Slurm.
 struct Seen {
     node: NodeName,
     registered: Option<u64>,
@@ -26,7 +25,7 @@ struct Seen {
     jobs: Vec<u32>,
 }
 
-/// What is kept of an observation until the run has ended.
+/// The part of an observation that is kept until the run has ended.
 #[derive(Default)]
 pub(super) struct Telemetry {
     nodes: Vec<Seen>,
@@ -52,8 +51,8 @@ impl Telemetry {
         Self { nodes: nodes.map(|node| seen(node, &jobs)).collect(), gauges }
     }
 
-    /// Counts what the log has gained, notes what Slurm shows of the nodes, and writes the numbers where Prometheus finds
-    /// them. What goes wrong stops nothing, and is reported.
+    /// Counts new events of the log, logs events that Slurm's nodes show, and writes the metrics. Errors are reported and
+    /// stop nothing.
     pub(super) fn finish(mut self, run: &Run<'_>, report: &mut Report) {
         let mut wrong = None;
         let mut tally = Tally::default();
@@ -89,7 +88,7 @@ impl Telemetry {
         }
         if let Some(path) = &run.tools.files.metrics {
             self.add_report(report, millis(run.tools.now()));
-            // A pool without machines has none, and not no number.
+            // A pool without machines has the value 0.
             for known in
                 tally.counters.keys().filter(|it| it.name == "slurm_elastic_launches_total")
             {
@@ -132,7 +131,7 @@ fn place_of(instance: &Instance) -> Place {
     Place { shape, zone: instance.zone.as_ref().map(ToString::to_string), preemptible: false }
 }
 
-/// Every kind has its counter, so that the first repair is a change from 0.
+/// Every kind has a counter, so that the first repair is a change from 0.
 fn count_repairs(tally: &mut Tally, report: &Report) {
     for kind in FindingKind::ALL {
         let repaired = report
@@ -165,10 +164,10 @@ fn seen(node: &Node, jobs: &BTreeMap<String, Vec<u32>>) -> Seen {
     }
 }
 
-/// What has happened to a node since the log last had something of it: the kind, since when, and which jobs.
+/// New events of a node since its last one in the log: kind, time and jobs.
 fn noticed(seen: &Seen, life: &Life) -> Vec<(EventKind, u64, Vec<u32>)> {
     let mut news = Vec::new();
-    // Slurm's times are in whole seconds. An older slurmd is that of the machine before.
+    // Slurm's times are in whole seconds. An older slurmd is that of the previous machine.
     let begun = life.launched.unwrap_or_else(|| life.begin()) / 1000 * 1000;
     let Some(registered) = seen.registered.filter(|at| *at >= begun) else {
         return news;

@@ -1,4 +1,4 @@
-//! Files that are written whole: a temporary file beside them, fsync, rename.
+//! Atomic writes: a temporary file in the same directory, fsync, rename.
 
 use super::error::{Error, Result};
 use super::owner::inherit_owner;
@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-/// The name of the version before.
+/// The name of the previous version.
 pub(crate) fn previous(path: &Path) -> PathBuf {
     beside(path, ".previous")
 }
@@ -19,14 +19,14 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Replaces a file, with owner and mode of the one before, which is kept beside it.
+/// Replaces a file atomically. Owner and mode stay, and the previous version is kept.
 ///
-/// A reader sees the old text or the new one, at any moment and after any crash.
+/// A reader sees the old or the new content at any time, also after a crash.
 pub(crate) fn replace(path: &Path, text: &[u8]) -> Result<()> {
     put(&real(path), text)
 }
 
-/// Replaces a file of the state directory, which another user owns: a link there could lead anywhere, and is not followed.
+/// Replaces a file of the state directory without following links, because another user owns the directory.
 pub(crate) fn replace_no_follow(path: &Path, text: &[u8]) -> Result<()> {
     match safe_open::regular_file(path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
@@ -46,14 +46,14 @@ fn put(path: &Path, text: &[u8]) -> Result<()> {
     put().inspect_err(|_| {
         let _ = fs::remove_file(&temporary);
     })?;
-    // The rename itself is on disk only when the directory is; not every file system can do that.
+    // The rename is durable only after an fsync of the directory, which some file systems do not support.
     let _ = path.parent().map(|directory| File::open(directory).and_then(|open| open.sync_all()));
     Ok(())
 }
 
-/// Does what [`replace`] does up to the point where the file would change, and undoes it.
+/// Tries everything that [`replace`] does, without changing the file.
 ///
-/// What would end a replacement is found before anything is done that only makes sense with it.
+/// This finds errors before the caller makes changes that need the new file.
 pub(crate) fn rehearse(path: &Path, text: &[u8]) -> Result<()> {
     let path = &real(path);
     let temporary = temporary(path);
@@ -62,7 +62,7 @@ pub(crate) fn rehearse(path: &Path, text: &[u8]) -> Result<()> {
     written
 }
 
-/// A link stays one: what it leads to is replaced.
+/// Resolves a symbolic link, so that its target is replaced.
 fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
@@ -85,7 +85,7 @@ fn write_new(temporary: &Path, path: &Path, text: &[u8]) -> Result<()> {
 }
 
 fn create(temporary: &Path, mode: u32, text: &[u8]) -> io::Result<File> {
-    // What a killed process left here is not ours to follow if it is a link.
+    // A leftover of a killed process may be a link, which is not followed.
     let _ = fs::remove_file(temporary);
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(temporary)?;
     file.write_all(text)?;
@@ -94,7 +94,7 @@ fn create(temporary: &Path, mode: u32, text: &[u8]) -> io::Result<File> {
 
 fn make_alike(file: &File, before: &Metadata) -> io::Result<()> {
     file.set_permissions(before.permissions())?;
-    // Only root may give files away; a file of our own needs no giving.
+    // Only root can change the owner of a file.
     let now = file.metadata()?;
     if (now.uid(), now.gid()) != (before.uid(), before.gid()) {
         fchown(file, Some(before.uid()), Some(before.gid()))?;
@@ -102,8 +102,8 @@ fn make_alike(file: &File, before: &Metadata) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps the version before under its name: by a second name for what is there now, so that the file itself is there at
-/// every moment, or by a copy where the file system has no such names. Neither writes where a link leads.
+/// Keeps the previous version as a hard link, so that the file exists at any time, or as a copy on file systems without
+/// hard links. Neither follows a symbolic link.
 fn keep_previous(path: &Path) -> io::Result<()> {
     let old = beside(path, &format!(".{}.old", std::process::id()));
     let _ = fs::remove_file(&old);
@@ -122,10 +122,10 @@ fn copy(path: &Path, to: &Path) -> io::Result<()> {
     make_alike(&create(to, before.mode() & 0o7777, &text)?, &before)
 }
 
-/// The longest document: that of a hundred thousand nodes is shorter.
+/// Maximum length of a document; that of 100,000 nodes is shorter.
 const LONGEST: u64 = 64 << 20;
 
-/// The text of a document, or none if there is none.
+/// Reads a document, if it exists.
 pub(super) fn read(path: &Path) -> Result<Option<String>> {
     safe_open::read(path, LONGEST).map_err(Error::on("read", path))
 }
@@ -141,7 +141,7 @@ mod tests {
         let directory = tempfile::tempdir()?;
         let file = directory.path().join("file");
         fs::write(&file, "old")?;
-        // No umask makes the last of them by itself.
+        // No umask results in the last mode.
         for mode in [0o640, 0o600, 0o666] {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode))?;
             replace(&file, b"new")?;
@@ -150,7 +150,7 @@ mod tests {
         Ok(())
     }
 
-    /// As on some network file systems, where hard links are refused.
+    /// Some network file systems refuse hard links.
     #[test]
     fn a_version_before_that_is_copied_is_like_the_file()
     -> std::result::Result<(), Box<dyn std::error::Error>> {

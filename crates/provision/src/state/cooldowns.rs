@@ -1,4 +1,4 @@
-//! The cool-downs as text.
+//! Stores cool-downs as JSON.
 
 use super::{Document, State, change_soon};
 use crate::cause::Cause;
@@ -75,7 +75,7 @@ impl Entry {
     }
 }
 
-/// The cool-downs of a text; what cannot be read is forgotten.
+/// Reads cool-downs. Unreadable ones are dropped.
 pub(crate) fn read(text: Option<&str>) -> Cooldowns {
     let stored: Stored = text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let mut all = Cooldowns::new();

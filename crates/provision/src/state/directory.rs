@@ -1,4 +1,4 @@
-//! The state in a directory, which several processes and hosts may share.
+//! The state in a directory, shared by several processes and hosts.
 
 use super::error::{Error, Result};
 use super::lock::{self, FileLock};
@@ -20,7 +20,7 @@ pub struct StateDir {
 }
 
 impl StateDir {
-    /// Opens the directory, and makes it if need be.
+    /// Opens the directory, and creates it if it does not exist.
     pub fn open(root: impl Into<PathBuf>) -> Result<Self> {
         let root = root.into();
         for part in ["nodes", "yield"] {
@@ -32,14 +32,14 @@ impl StateDir {
         Ok(Self { root })
     }
 
-    /// A directory that is only read: nothing is made in it, and one that is missing holds nothing.
+    /// Opens a directory for reading only. A missing one counts as empty.
     #[must_use]
     pub fn read_only(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Makes a directory that is missing, for root, and gives it to a user: in one of root's, slurmctld's programs could lock
-    /// nothing. What stands in the way is found when it is opened.
+    /// As root, creates a missing directory and gives it to a user, because slurmctld's programs could not use one of
+    /// root's. Errors surface when it is opened.
     pub fn create_for(root: &Path, user: u32, group: u32) {
         let Some(parent) = root.parent().filter(|_| !root.exists()) else { return };
         if fs::create_dir_all(parent).and_then(|()| fs::create_dir(root)).is_err() {
@@ -48,7 +48,7 @@ impl StateDir {
         if fs::metadata(parent).is_ok_and(|parent| parent.uid() == 0) {
             let _ = lchown(root, Some(user), Some(group));
         } else {
-            // Whoever has the directory around it may put anything in the place of this one: it is not for root to give away.
+            // In a parent directory of another user, that user could replace this one, so root must not change its owner.
             owner::inherit_owner(root);
         }
     }
@@ -121,7 +121,7 @@ impl State for StateDir {
             let path = self.wish(node);
             let file = safe_open::open(&path, OpenOptions::new().write(true));
             owner::inherit_owner(&path);
-            // All of one length for centuries, so that a reader finds a whole one at any moment.
+            // A fixed length, so that a reader always finds a complete number.
             let written = file.and_then(|file| {
                 file.write_all_at(text.as_bytes(), 0)?;
                 file.set_len(u64::try_from(text.len()).unwrap_or_default())

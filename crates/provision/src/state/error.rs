@@ -1,25 +1,25 @@
-//! What can go wrong with the state directory.
+//! Errors of the state directory.
 
 use std::io;
 use std::path::PathBuf;
 
-/// What this module returns.
+/// A result with this module's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A file of the state directory that could not be used.
+/// A failed operation on a file of the state directory.
 #[derive(Debug, thiserror::Error)]
 #[error("{doing} {}", path.display())]
 pub struct Error {
-    /// What was tried.
+    /// The operation.
     doing: &'static str,
-    /// On which file.
+    /// The file.
     path: PathBuf,
-    /// What the system said.
+    /// The cause.
     pub(crate) source: io::Error,
 }
 
 impl Error {
-    /// Makes an error out of what the system said about a file.
+    /// Creates an error from an I/O error about a file.
     pub(super) fn on(
         doing: &'static str,
         path: impl Into<PathBuf>,

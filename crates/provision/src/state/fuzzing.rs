@@ -1,9 +1,9 @@
-//! Every reader of a file of the state directory, for the fuzzer.
+//! Entry point for fuzzing every reader of the state directory.
 
 use super::rollout_memory::Begun;
 use super::{NodeRecord, cooldowns};
 
-/// Reads a text as each file of the state directory. What a record says is written and read the same.
+/// Reads a text as each file of the state directory. A record must survive a round trip.
 pub fn read(text: &str) {
     cooldowns::read(Some(text));
     let _ = Begun::parse(text);

@@ -1,4 +1,4 @@
-//! A node's lock: a file that is never removed, locked with `flock`, with the node's record in it.
+//! The lock of a node: a file with the node's record, locked with `flock` and never removed.
 
 use super::error::{Error, Result};
 use super::{NodeLock, NodeRecord, owner, safe_open};
@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-/// The longest record that is read.
+/// Maximum length of a record.
 pub(crate) const LONGEST: u64 = 4096;
 
 #[derive(Debug)]
@@ -17,15 +17,15 @@ pub(super) struct FileLock {
     record: NodeRecord,
 }
 
-/// Opens a file for locking, and makes it if need be. Never truncated, never removed: two processes
-/// that lock two files of one name would both have the lock.
+/// Opens or creates a file for locking. It is never truncated or removed: two processes could otherwise lock two files of
+/// the same name.
 pub(crate) fn open(path: &Path) -> Result<File> {
     let file = safe_open::open(path, OpenOptions::new().read(true).write(true));
     owner::inherit_owner(path);
     file.map_err(Error::on("open", path))
 }
 
-/// Locks an open file, unless another process or another handle has it.
+/// Locks an open file, unless another process or handle holds the lock.
 pub(super) fn try_lock(file: &File, path: &Path) -> Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(true),
@@ -41,7 +41,7 @@ impl FileLock {
             return Ok(None);
         }
         let mut text = String::new();
-        // A record that is no text is as if there were none.
+        // A record that is not UTF-8 counts as missing.
         let _ = (&file).take(LONGEST).read_to_string(&mut text);
         Ok(Some(Self { record: NodeRecord::from_line(&text), file, path }))
     }
@@ -54,8 +54,8 @@ impl NodeLock for FileLock {
 
     fn keep(&mut self, record: &NodeRecord) -> Result<()> {
         let line = format!("{}\n", record.to_line());
-        // One write at the beginning; the reader takes the first line, so that a longer one of
-        // before does no harm even if we are killed before it is cut off.
+        // One write at the start. The reader takes the first line, so the rest of a longer old record does no harm if the
+        // process is killed before truncating it.
         let written = self.file.write_all_at(line.as_bytes(), 0);
         let length = u64::try_from(line.len()).unwrap_or(LONGEST);
         let written = written.and_then(|()| self.file.set_len(length));

@@ -1,4 +1,4 @@
-//! The state in memory, for tests and for where no directory can be written.
+//! The state in memory, for tests and as a fallback.
 
 use super::error::Result;
 use super::{Document, Event, NodeLock, NodeRecord, State};
@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// A state that ends with the process; clones are the same state.
+/// A state that ends with the process. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryState {
     content: Arc<Mutex<Content>>,
-    /// Apart from the rest, which a change of a document may read, as it may with a directory.
+    /// Separate, because the change of a document may read the rest of the state.
     documents: Arc<Mutex<BTreeMap<Document, String>>>,
 }
 
@@ -25,19 +25,19 @@ struct Content {
 }
 
 impl MemoryState {
-    /// A state that remembers nothing yet.
+    /// Creates an empty state.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Everything noted so far.
+    /// All events so far.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         self.content().events.clone()
     }
 
-    /// Forgets everything but the locks, as when the directory is lost.
+    /// Forgets everything but the locks, as if the directory were lost.
     pub fn forget(&self) {
         let content = &mut *self.content();
         let locked = std::mem::take(&mut content.locked);

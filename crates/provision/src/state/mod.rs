@@ -1,10 +1,10 @@
-//! The state directory: what is remembered between runs, and may be lost.
+//! The state directory: the state between runs, which may be lost.
 //!
-//! The cloud and Slurm are the truth. The state directory (`/var/lib/slurm-elastic`) is written by all programs, which may
-//! run on several hosts, as root or as slurmctld's user; files belong to the owner of the directory, and links in it are
-//! not followed. This module is its only owner:
+//! The cloud and Slurm are the source of truth. All programs write the state directory (`/var/lib/slurm-elastic`), on
+//! several hosts, as root or as slurmctld's user. Files belong to the owner of the directory, and links in it are not
+//! followed. Only this module accesses it:
 //!
-//! | file | what it holds | written by | read by | losing it costs |
+//! | file | content | written by | read by | effect of losing it |
 //! |---|---|---|---|---|
 //! | `nodes/<node>` | the node's lock (`flock`) and its [record](NodeRecord) of what was last asked of the cloud | whoever works on the node | whoever works on it next | one of the nets below a kill: the next start looks a little longer before it launches |
 //! | `yield/<node>` | until when somebody wants the node's lock | `stopnode`, `rebuild` | the program that holds the lock | seconds: the wish is renewed |
@@ -19,8 +19,8 @@
 //! | `rollout-<image>.json` | the nodes that a [rollout](RolloutMemory) has tried | `rebuild submit` | `rebuild` | nodes that failed are tried again |
 //! | `events.jsonl` | one line for each event, appended with one write | all | operators | history |
 //!
-//! Documents are replaced atomically; the version before stays beside them as `.previous`, and a `.lock` keeps two writers
-//! apart.
+//! Documents are replaced atomically. The previous version is kept as `.previous`, and a `.lock` file excludes concurrent
+//! writers.
 
 pub(crate) mod atomic_write;
 pub(crate) mod cooldowns;
@@ -53,28 +53,28 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a wish for a node lasts, from when it was last said.
+/// Time for which a request to yield a node is valid.
 pub(crate) const WISH: Duration = Duration::from_secs(10);
 
-/// True while a wish lasts: it is made for seconds, and one for longer by a clock that was ahead.
+/// True while a request to yield is valid. One that is valid for longer comes from a clock that was ahead.
 fn is_wished(until: SystemTime, now: SystemTime) -> bool {
     now < until && !is_ahead(until, now)
 }
 
-/// A text that is read and replaced as a whole.
+/// A file that is read and replaced as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Document {
     /// The cool-downs of the pools.
     Cooldowns,
-    /// What the last reconcile saw.
+    /// Sightings of the last reconcile.
     Sightings,
     /// The lines between the markers of slurm.conf that slurmctld runs with.
     AppliedConf,
-    /// What reconcile has reported already.
+    /// Findings that reconcile has reported.
     Reported,
-    /// What administrators have been told, and when.
+    /// Notifications that were sent, with their times.
     Told,
-    /// What reconcile has counted of the events.
+    /// Counters of events, for metrics.
     Tally,
     /// The pace that clouds take.
     Pace,
@@ -94,14 +94,13 @@ impl Document {
     }
 }
 
-/// How long a document is tried that another process is about: it writes a small file, and waits for
-/// a disk, which others may keep busy.
+/// How long to wait for a document that another process is changing. It writes a small file to a disk that may be busy.
 const DOCUMENT_WAIT: Duration = Duration::from_secs(2);
 
-/// Between two tries.
+/// Pause between two attempts.
 const DOCUMENT_PAUSE: Duration = Duration::from_millis(2);
 
-/// Replaces a document, and tries it for a moment while another is about it; false if that lasts.
+/// Replaces a document, and waits for another process that is changing it. Returns false on a timeout.
 pub(crate) fn change_soon(
     state: &dyn State,
     document: Document,
@@ -117,20 +116,20 @@ pub(crate) fn change_soon(
     }
 }
 
-/// What is remembered between runs.
+/// The state between runs.
 ///
-/// All calls return at once; who has to wait does so with its own clock.
+/// No call blocks. Callers that have to wait use their own clock.
 pub trait State: fmt::Debug + Send + Sync {
-    /// The lock of a node, or none while another has it.
+    /// Takes the lock of a node, or returns none if it is held.
     fn try_lock(&self, node: &NodeName) -> Result<Option<Box<dyn NodeLock>>>;
 
-    /// What was last asked of the cloud for a node, read without its lock, for whoever changes nothing.
+    /// Reads the record of a node without its lock, for callers that change nothing.
     fn record(&self, node: &NodeName) -> NodeRecord;
 
-    /// A document as last written; none if there is none, or none that can be read.
+    /// Reads a document; none if it does not exist or cannot be read.
     fn load(&self, document: Document) -> Result<Option<String>>;
 
-    /// Replaces a document by what the function makes of it; false while another is about it.
+    /// Replaces a document with the result of a function. Returns false while another process is changing it.
     fn change(
         &self,
         document: Document,
@@ -143,29 +142,28 @@ pub trait State: fmt::Debug + Send + Sync {
     /// Appends an event.
     fn note(&self, event: &Event) -> Result<()>;
 
-    /// The events after a position in the log, and the position behind them.
+    /// Returns the events after a position in the log, and the position after them.
     fn events_after(&self, position: Position) -> Result<(Vec<Event>, Position)>;
 
-    /// Asks whoever works on these nodes to let go of them, until the time given.
+    /// Requests that other processes yield these nodes, until the given time.
     fn ask_to_yield(&self, nodes: &[NodeName], until: SystemTime) -> Result<()>;
 
-    /// Takes the wish back.
+    /// Withdraws the request to yield.
     fn stop_asking(&self, nodes: &[NodeName]) -> Result<()>;
 
-    /// The nodes that others want us to let go of.
+    /// Returns those of these nodes that other processes request.
     fn asked_to_yield(&self, now: SystemTime) -> Result<BTreeSet<NodeName>>;
 }
 
-/// A node that is ours to work on, until this is dropped or the process ends.
+/// The lock of a node, held until it is dropped or the process ends.
 pub trait NodeLock: fmt::Debug + Send + Sync {
-    /// What was last asked of the cloud for this node.
+    /// The record of this node.
     fn record(&self) -> NodeRecord;
 
-    /// Remembers what is asked of the cloud.
+    /// Stores the record of this node.
     fn keep(&mut self, record: &NodeRecord) -> Result<()>;
 
-    /// Why the node is not really locked, if this only stands for a lock: whoever has it works on the node as if it were
-    /// alone.
+    /// Why the node is not actually locked, if locking failed and work continues without.
     fn unlocked(&self) -> Option<&str> {
         None
     }

@@ -1,13 +1,12 @@
-//! Whose the files are: those that root makes belong to the owner of the directory, as if that had made them.
+//! Ownership of files: those that root creates get the owner of their directory.
 //!
-//! slurmctld's user has to lock and write what an operator's `sudo` left behind.
+//! slurmctld's user must be able to lock and write the files that an operator created with `sudo`.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, lchown};
 use std::path::Path;
 
-/// Gives a file of root's to the owner of the directory it is in; only root can, and nobody else has to. What is another's
-/// already stays so, whoever the directory belongs to; and so does a link, which root follows only where it is root's.
+/// As root, gives a file that root owns to the owner of its directory. Files of other users and links keep their owner.
 pub fn inherit_owner(path: &Path) {
     let Some(directory) = path.parent().and_then(|directory| fs::metadata(directory).ok()) else {
         return;
@@ -43,7 +42,7 @@ mod tests {
     fn what_root_makes_belongs_to_the_owner_of_the_directory() {
         let directory = tempfile::tempdir().unwrap();
         let us = fs::metadata(directory.path()).unwrap().uid();
-        // Others than root can only be themselves, and find all their own.
+        // Only root can change an owner.
         let owner = if us == 0 { 12_345 } else { us };
         chown(directory.path(), Some(owner), None).unwrap();
         let state = StateDir::open(directory.path()).unwrap();
@@ -62,7 +61,7 @@ mod tests {
         }
     }
 
-    /// In a directory of root's with room for others, as `/var/log/slurm` often is.
+    /// A directory of root's that others can write, as `/var/log/slurm` often is.
     #[test]
     fn root_takes_no_file_away_from_slurms_user() {
         let directory = tempfile::tempdir().unwrap();

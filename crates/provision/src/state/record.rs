@@ -1,32 +1,32 @@
-//! What was last asked of the cloud for one node.
+//! Records of nodes.
 
 use crate::time::is_ahead;
 use cloud_core::{InstanceId, LaunchToken};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, SystemTime};
 
-/// How long an instance that was told to go is taken for one on its way out.
+/// Time for which an instance counts as terminating after a terminate request.
 pub(crate) const LEAVING: Duration = Duration::from_mins(3);
 
-/// How many more of them are remembered for a node.
+/// Maximum number of earlier terminated instances in a record.
 const MOST_TERMINATED: usize = 8;
 
-/// What was last asked of the cloud for one node, written before it is asked.
+/// The last requests to the cloud for a node, written before they are sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeRecord {
-    /// Which launch of the node it is; part of the launch token.
+    /// The generation of the launch, which is part of the launch token.
     #[serde(default)]
     pub generation: u32,
     /// The last launch, until its instance is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Launch>,
-    /// The last instance that was told to go; listings may show it running for a while.
+    /// The last instance that was terminated. Listings may show it running for a while.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terminated: Option<String>,
-    /// When it was told so, in milliseconds since 1970.
+    /// Time of the terminate request, in milliseconds since 1970.
     #[serde(default)]
     pub terminated_at: u64,
-    /// The instances that were told to go before it, and when: a listing may be behind by several.
+    /// Earlier terminated instances and their times, because a listing may lag by several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub terminated_before: Vec<(String, u64)>,
     /// The last instance whose image the cloud refused to replace in place.
@@ -34,52 +34,52 @@ pub struct NodeRecord {
     pub fixed: Option<String>,
 }
 
-/// A launch that was asked for.
+/// A launch request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Launch {
-    /// When, in milliseconds since 1970.
+    /// Time of the request, in milliseconds since 1970.
     at: u64,
-    /// What came of it; nothing while no answer has come.
+    /// The instance; none while there is no response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     id: Option<String>,
-    /// The token that it was asked with.
+    /// The launch token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     token: Option<String>,
 }
 
 impl Launch {
-    /// A launch that is about to be asked for.
+    /// Creates the record of a launch that is about to be requested.
     #[must_use]
     pub fn asked(at: SystemTime) -> Self {
         Self { at: millis(at), id: None, token: None }
     }
 
-    /// Sets the token that it is asked with.
+    /// Sets the launch token.
     #[must_use]
     pub(crate) fn with_token(mut self, token: Option<&LaunchToken>) -> Self {
         self.token = token.map(|token| token.as_str().to_owned());
         self
     }
 
-    /// A launch with its answer.
+    /// Adds the instance from the response.
     #[must_use]
     pub fn answered(at: SystemTime, id: &InstanceId) -> Self {
         Self { at: millis(at), id: Some(id.as_str().to_owned()), token: None }
     }
 
-    /// The token that it was asked with, if it has not been answered.
+    /// The launch token, if there is no response yet.
     #[must_use]
     pub(crate) fn open_token(&self) -> Option<&str> {
         self.token.as_deref().filter(|_| self.id.is_none())
     }
 
-    /// The instance, if the answer came.
+    /// The instance, if there was a response.
     #[must_use]
     pub fn id(&self) -> Option<InstanceId> {
         self.id.as_ref().map(InstanceId::new)
     }
 
-    /// How long ago it was asked for.
+    /// Time since the request.
     #[must_use]
     pub(crate) fn age(&self, now: SystemTime) -> Duration {
         Duration::from_millis(millis(now).saturating_sub(self.at))
@@ -87,20 +87,20 @@ impl Launch {
 }
 
 impl NodeRecord {
-    /// As one line of text.
+    /// Serializes the record as one line.
     #[must_use]
     pub(crate) fn to_line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Reads the first line; what cannot be read is as if nothing had been written.
+    /// Parses the first line. An unreadable record counts as empty.
     #[must_use]
     pub(crate) fn from_line(text: &str) -> Self {
         let line = text.lines().next().unwrap_or_default();
         serde_json::from_str(line).unwrap_or_default()
     }
 
-    /// The instance that the last launch made, as far as we know.
+    /// The instance of the last launch, as far as it is known.
     #[must_use]
     pub(crate) fn instance(&self) -> Option<InstanceId> {
         self.launch.as_ref().and_then(Launch::id)
@@ -112,20 +112,19 @@ impl NodeRecord {
         self.fixed.as_ref().map(InstanceId::new)
     }
 
-    /// True if a launch was asked for, and it is not known what has become of it.
+    /// True if the outcome of a launch request is unknown.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.launch.is_some()
     }
 
-    /// True if this instance was told to go a short while ago. After that it has stayed, and what
-    /// is listed counts again.
+    /// True if this instance was terminated recently. Later, the listing counts again.
     #[must_use]
     pub(crate) fn is_terminated(&self, id: &InstanceId, now: SystemTime) -> bool {
         self.recently_terminated(now).any(|terminated| terminated == id.as_str())
     }
 
-    /// The instances that were told to go a short while ago.
+    /// The instances that were terminated recently.
     pub(crate) fn recently_terminated(&self, now: SystemTime) -> impl Iterator<Item = &str> {
         let last = self.terminated.iter().map(|id| (id, self.terminated_at));
         let before = self.terminated_before.iter().map(|(id, at)| (id, *at));
@@ -137,7 +136,7 @@ impl NodeRecord {
         last.chain(before).filter(move |(_, at)| recent(*at)).map(|(id, _)| id.as_str())
     }
 
-    /// Forgets a launch whose instance was told to go; the next one is another.
+    /// Forgets a launch whose instance was terminated, so that the next launch gets a new token.
     pub fn terminate(&mut self, id: &InstanceId, now: SystemTime) {
         self.forget(id);
         if let Some(last) = self.terminated.replace(id.as_str().to_owned())
@@ -149,12 +148,11 @@ impl NodeRecord {
         self.terminated_at = millis(now);
     }
 
-    /// Skips the tokens that are used up: the next launch is another one, and not a repeat.
+    /// Skips used tokens, so that the next launch is not a repeat.
     ///
-    /// Whoever lost this record begins with generation 0 again, and finds it used up. The next generation comes from
-    /// the clock, so that the number of tries does not grow with the number of launches: first the current ten
-    /// minutes, in which a launch that is repeated without the record still has the same token, then the minute,
-    /// then the second.
+    /// If the record is lost, generation 0 is used already. The next generation comes from the clock, so that the number of
+    /// attempts does not grow with the number of launches: first the current ten minutes, during which a repeated launch
+    /// without the record gets the same token, then the minute, then the second.
     pub(crate) fn skip_generation(&mut self, now: SystemTime) {
         let seconds = millis(now) / 1000;
         let of_clock = [600, 60, 1].map(|unit| u32::try_from(seconds / unit).unwrap_or(u32::MAX));
@@ -163,9 +161,9 @@ impl NodeRecord {
         self.launch = None;
     }
 
-    /// Forgets a launch whose instance is not there, or not ours any more; the next one is another.
+    /// Forgets a launch whose instance does not exist or lost its tags, so that the next launch gets a new token.
     ///
-    /// A launch that was not answered, or that made another instance, is not forgotten over it.
+    /// A launch without a response, or with another instance, is kept.
     pub(crate) fn forget(&mut self, id: &InstanceId) {
         let made = self.launch.as_ref().map(Launch::id);
         match made {

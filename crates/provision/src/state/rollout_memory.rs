@@ -1,4 +1,4 @@
-//! What a rollout has begun, from one call to the next.
+//! The progress of rollouts between calls.
 
 use super::atomic_write::{read, replace_no_follow};
 use super::error::{Error, Result};
@@ -15,31 +15,31 @@ use std::time::{Duration, UNIX_EPOCH};
 const PREFIX: &str = "rollout-";
 const SUFFIX: &str = ".json";
 
-/// The longest part of a file name that is readable text: file names end at 255 bytes.
+/// Maximum length of the readable part of a file name, which is limited to 255 bytes.
 const LONGEST: usize = 160;
 
-/// More nodes than any cluster has: a few bytes of a broken file can name millions.
+/// Maximum number of nodes: a few bytes of a corrupt file can name millions.
 const MOST_NODES: u64 = 1 << 17;
 
-/// The memory of one rollout: a file in the state directory.
+/// The stored progress of one rollout: a file in the state directory.
 ///
-/// Without it a rollout begins anew, which costs nothing but that nodes that failed are tried again.
+/// Without it a rollout starts over, which only means that failed nodes are tried again.
 #[derive(Debug)]
 pub struct RolloutMemory {
     path: PathBuf,
 }
 
 impl RolloutMemory {
-    /// The memory of this rollout in a state directory.
+    /// Finds the file of this rollout in a state directory.
     ///
-    /// Another image, or the same for other nodes, has a file of its own. Without an image each node has the one that its
-    /// own file names, and whoever asks again means the same rollout.
+    /// Each image and each selection of nodes has its own file. A rollout without an image, where each node has its own, is
+    /// the same rollout when repeated.
     #[must_use]
     pub(crate) fn new(state: &Path, image: Option<&ImageId>, request: &Rollout) -> Self {
         Self { path: state.join(file_name(image, request)) }
     }
 
-    /// Puts into the request what an earlier call has begun; a node that is to have another image by now was not tried.
+    /// Loads the progress of an earlier call into the request. A node whose target has changed counts as not tried.
     pub fn recall(&self, request: &mut Rollout) {
         let Some(begun) = Begun::read(&self.path) else { return };
         let same = |node: &NodeName| {
@@ -50,7 +50,7 @@ impl RolloutMemory {
         request.last = begun.last.map(|since| UNIX_EPOCH + since);
     }
 
-    /// Stores what the request has begun; a rollout of another image has no say over its nodes any more.
+    /// Stores the progress of the request, and removes its nodes from rollouts of other images.
     pub fn store(&self, request: &Rollout) -> Result<()> {
         let last = request.last.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
         let (images, tried) = (request.images.clone(), request.tried.clone());
@@ -58,14 +58,13 @@ impl RolloutMemory {
         self.take_from_others(|node, image| request.images.get(node).is_some_and(|it| it != image))
     }
 
-    /// Forgets the rollout: it is done, or whoever runs it wants nodes that failed tried again. What another rollout, now
-    /// abandoned, has begun for its nodes is forgotten, too.
+    /// Forgets the rollout, because it is done or starts over. Also removes its nodes from other rollouts.
     pub fn forget(&self, request: &Rollout) -> Result<()> {
         remove(&self.path)?;
         self.take_from_others(|node, _| request.images.contains_key(node))
     }
 
-    /// Takes nodes out of the memory of other rollouts.
+    /// Removes nodes from other rollouts.
     fn take_from_others(&self, is_ours: impl Fn(&NodeName, &ImageId) -> bool) -> Result<()> {
         let state = self.path.parent().unwrap_or(Path::new(""));
         for (path, mut other) in all(state).filter(|(path, _)| *path != self.path) {
@@ -81,7 +80,7 @@ impl RolloutMemory {
     }
 }
 
-/// The image that each node is to have by a rollout that is not done.
+/// The target image of each node in an unfinished rollout.
 #[must_use]
 pub fn rollouts_under_way(state: &Path) -> BTreeMap<NodeName, ImageId> {
     all(state).flat_map(|(_, begun)| begun.images).collect()
@@ -94,21 +93,21 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// What rollouts have begun, each with its file.
+/// The progress of all rollouts, with their files.
 fn all(state: &Path) -> impl Iterator<Item = (PathBuf, Begun)> {
     let files = std::fs::read_dir(state).into_iter().flatten().flatten();
     let is_memory = |name: &str| name.starts_with(PREFIX) && name.ends_with(SUFFIX);
-    let ours = files.filter(move |file| file.file_name().to_str().is_some_and(is_memory));
-    ours.filter_map(|file| Some((file.path(), Begun::read(&file.path())?)))
+    let memories = files.filter(move |file| file.file_name().to_str().is_some_and(is_memory));
+    memories.filter_map(|file| Some((file.path(), Begun::read(&file.path())?)))
 }
 
-/// A file name that tells an operator what it is about, and differs for each image and each choice of nodes.
+/// A readable file name, unique for each image and selection of nodes.
 fn file_name(image: Option<&ImageId>, request: &Rollout) -> String {
     let nodes: Hostlist = request.nodes.iter().collect();
-    let mut words = vec![image.map_or_else(|| "own images".to_owned(), ImageId::to_string)];
-    words.extend(request.partitions.iter().map(|name| format!("partition {name}")));
-    words.extend((!nodes.is_empty()).then(|| format!("nodes {nodes}")));
-    let whole = words.join(" ");
+    let mut parts = vec![image.map_or_else(|| "own images".to_owned(), ImageId::to_string)];
+    parts.extend(request.partitions.iter().map(|name| format!("partition {name}")));
+    parts.extend((!nodes.is_empty()).then(|| format!("nodes {nodes}")));
+    let whole = parts.join(" ");
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
     let name: String = whole.chars().map(plain).take(LONGEST).collect();
     if name == whole {
@@ -117,7 +116,7 @@ fn file_name(image: Option<&ImageId>, request: &Rollout) -> String {
     format!("{PREFIX}{name}-{:032x}{SUFFIX}", Digest::of(&whole))
 }
 
-/// What a rollout has begun.
+/// The progress of a rollout.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Begun {
     images: BTreeMap<NodeName, ImageId>,
@@ -125,7 +124,8 @@ pub(crate) struct Begun {
     last: Option<Duration>,
 }
 
-/// The file: the nodes of each image and those that were tried as host lists, and the last batch in seconds since 1970.
+/// The file format: the nodes of each image and the tried nodes as host lists, and the time of the last batch in seconds
+/// since 1970.
 #[derive(Serialize, Deserialize)]
 struct Stored {
     images: BTreeMap<String, String>,
@@ -161,7 +161,7 @@ impl Begun {
         for (image, list) in &stored.images {
             images.extend(nodes(list)?.into_iter().map(|node| (node, ImageId::new(image))));
         }
-        // A time that nothing can be added to is none.
+        // A time that would overflow counts as none.
         let last = stored.last.map(Duration::from_secs);
         let last = last.filter(|at| UNIX_EPOCH.checked_add(*at).is_some());
         Some(Self { images, tried: nodes(&stored.tried)?.into_iter().collect(), last })
@@ -217,7 +217,7 @@ mod tests {
         let mut request = rollout(&[("n1", "a"), ("n2", "b"), ("n3", "b")]);
         request.tried.insert(node("n1"));
         RolloutMemory::new(folder.path(), None, &request).store(&request).unwrap();
-        // The third has no image now, and the second another.
+        // The third node has no image now, and the second has another.
         let mut again = rollout(&[("n1", "a"), ("n2", "c")]);
         RolloutMemory::new(folder.path(), None, &again).recall(&mut again);
         assert_eq!(again.tried, BTreeSet::from([node("n1")]));

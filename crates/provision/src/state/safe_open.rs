@@ -1,7 +1,7 @@
-//! Files of a directory that is another's: where root is to write, nothing leads elsewhere, and nothing hangs.
+//! Opens files in a directory of another user safely: without following links, and without blocking.
 //!
-//! The directory is slurmctld's user's, who may put a link, a FIFO, a device or a file without end into it, and root works
-//! in it, too.
+//! The directory belongs to slurmctld's user, who could create a link, a FIFO, a device or an endless file in it, and root
+//! also works in it.
 
 use rustix::fs::OFlags;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -9,25 +9,25 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// How often a file is opened that others replace meanwhile.
+/// Maximum attempts to open a file that others replace meanwhile.
 const MOST_TRIES: usize = 100;
 
-/// Opens a file, and makes it if need be; not what a link in its place leads to.
+/// Opens or creates a file, without following a link.
 ///
-/// The options must neither make nor empty a file: what is opened is looked at before anything is done to it.
+/// The options must neither create nor truncate a file, because it is checked first.
 pub(super) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let options = &without_waiting(options);
     for _ in 0..MOST_TRIES {
         match regular_file(path) {
             Ok(there) => match options.open(path) {
                 Ok(file) if is_same(&file.metadata()?, &there) => return Ok(file),
-                // Somebody has replaced or removed it in between.
+                // Another process has replaced or removed it in between.
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             },
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                // Takes nothing for it that is there by now, not even a link.
+                // Fails if anything exists by now, even a link.
                 match options.clone().create_new(true).open(path) {
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                     made => return made,
@@ -39,14 +39,14 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     Err(io::Error::other("it is replaced all the time"))
 }
 
-/// Reads a file to its end, unless it is longer than this; none if there is none.
+/// Reads a file of at most this length, if it exists.
 pub(super) fn read(path: &Path, longest: u64) -> io::Result<Option<String>> {
     let file = match regular_file(path) {
         Ok(_) => without_waiting(OpenOptions::new().read(true)).open(path),
         Err(error) => Err(error),
     };
     let file = match file {
-        // Something else may be in its place by now.
+        // Another file may have replaced it by now.
         Ok(file) if !file.metadata()?.is_file() => return Err(no_file()),
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -60,7 +60,7 @@ pub(super) fn read(path: &Path, longest: u64) -> io::Result<Option<String>> {
     Err(io::Error::other(format!("it has more than {longest} bytes: remove it")))
 }
 
-/// Opens a FIFO or a device, if one comes into the place of a file, without waiting for its other end.
+/// Opens without blocking, in case a FIFO or device replaces the file.
 fn without_waiting(options: &OpenOptions) -> OpenOptions {
     let mut options = options.clone();
     options.custom_flags((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed());
@@ -71,7 +71,7 @@ fn no_file() -> io::Error {
     io::Error::other("it is no file: remove it")
 }
 
-/// What is there, if it is a file.
+/// The metadata, if it is a regular file.
 pub(super) fn regular_file(path: &Path) -> io::Result<Metadata> {
     let there = fs::symlink_metadata(path)?;
     if there.is_symlink() {
@@ -83,7 +83,7 @@ pub(super) fn regular_file(path: &Path) -> io::Result<Metadata> {
     Ok(there)
 }
 
-/// Refuses what is no directory by itself.
+/// Returns an error unless it is a directory and not a link.
 pub(super) fn directory(path: &Path) -> io::Result<()> {
     if fs::symlink_metadata(path)?.is_symlink() {
         return Err(io::Error::other("it is a link, and not followed: remove it"));
@@ -104,8 +104,8 @@ mod tests {
     use std::os::unix::fs::symlink;
     use std::time::SystemTime;
 
-    /// Holds that work fails where a link is in the place of a file, that it says so, and that what the link leads to stays
-    /// as it is, be it there or not; and that it goes well when the link is gone.
+    /// Asserts that `work` fails with an error about the link if a link replaces the file, that the target stays unchanged
+    /// whether it exists or not, and that `work` succeeds without the link.
     fn follows_no_link(name: &str, work: impl Fn(&StateDir, NodeName) -> Result<()>) {
         let (directory, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (link, target) = (directory.path().join(name), elsewhere.path().join("shadow"));
@@ -174,14 +174,14 @@ mod tests {
         let change = || state.change(Document::Cooldowns, &mut |old| format!("{old:?}"));
         change().unwrap();
         symlink(&target, root.path().join("cooldowns.json.previous")).unwrap();
-        // What a process of ours would link first cannot be made.
+        // The file that a process would link first cannot be created.
         let old = format!("cooldowns.json.{}.old", std::process::id());
         fs::create_dir(root.path().join(old)).unwrap();
         change().unwrap_err();
         assert_eq!(fs::read_to_string(&target).unwrap(), "root:*:");
     }
 
-    /// What a reader, a writer or a locker of the state directory may find in the place of each of its files.
+    /// Files that may replace those of the state directory.
     #[test]
     fn fifos_and_files_without_end_hang_nobody() {
         let node = NodeName::new("n1").unwrap();

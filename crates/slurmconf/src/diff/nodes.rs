@@ -102,9 +102,9 @@ impl Line {
         let own = node.own();
         let mut shared = Values::new();
         // An empty value is like none.
-        let said = node.attributes().into_iter().filter(|(_, value)| !value.is_empty());
+        let set = node.attributes().into_iter().filter(|(_, value)| !value.is_empty());
         shared.extend(
-            said.filter(|(key, _)| !APART.contains(key)).map(|(key, value)| entry(key, value)),
+            set.filter(|(key, _)| !APART.contains(key)).map(|(key, value)| entry(key, value)),
         );
         let topology = node.topology();
         shared.extend([

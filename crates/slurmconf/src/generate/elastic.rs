@@ -46,7 +46,7 @@ pub struct ElasticSettings {
     pub resume: Program,
     /// Stops nodes.
     pub suspend: Program,
-    /// Removes the machine of a node that never registered; without it, the machine keeps costing money.
+    /// Removes the machine of a node that never registered. Without it, the machine keeps running.
     pub resume_fail: Option<Program>,
     /// Reboots or rebuilds nodes; called on the controller.
     pub reboot: Option<Program>,
@@ -62,9 +62,9 @@ pub struct ElasticSettings {
     pub resume_rate: u32,
     /// Nodes that are never suspended: [`Cluster::persistent_nodes`](crate::Cluster::persistent_nodes).
     pub suspend_exc_nodes: Hostlist,
-    /// More words for `SlurmctldParameters`.
+    /// Further values for `SlurmctldParameters`.
     pub slurmctld_parameters: Vec<String>,
-    /// More words for `PrivateData`.
+    /// Further values for `PrivateData`.
     pub private_data: Vec<String>,
     /// What slurmctld waits for before it starts a job: a program that ends when the nodes of the job are up spares the job up
     /// to 30 seconds.
@@ -93,7 +93,7 @@ impl ElasticSettings {
         }
     }
 
-    /// These settings with the times, rates and words of a slurm.conf, so that its own lines need not be kept.
+    /// Takes the times, rates and other values of a slurm.conf, so that its own lines can be removed.
     #[must_use]
     pub fn with_current_values(mut self, config: &Config) -> Self {
         let power = &config.power;
@@ -148,30 +148,30 @@ impl ElasticSettings {
             let _ = writeln!(text, "{key}={}", written(key, &nodes)?);
         }
         let key = "SlurmctldParameters";
-        let _ = writeln!(text, "{key}={}", written(key, &self.words().join(","))?);
+        let _ = writeln!(text, "{key}={}", written(key, &self.values().join(","))?);
         if self.version.needs_cloud_parameters() {
             let key = "PrivateData";
-            let words = with(vec!["cloud"], &self.private_data).join(",");
-            let _ = writeln!(text, "{key}={}", written(key, &words)?);
+            let values = with(vec!["cloud"], &self.private_data).join(",");
+            let _ = writeln!(text, "{key}={}", written(key, &values)?);
         }
         Ok(text)
     }
 
-    fn words(&self) -> Vec<&str> {
-        let mut words = vec!["idle_on_node_suspend"];
+    fn values(&self) -> Vec<&str> {
+        let mut values = vec!["idle_on_node_suspend"];
         if self.version.needs_cloud_parameters() {
-            words.push("cloud_reg_addrs");
+            values.push("cloud_reg_addrs");
         }
         if self.reboot.is_some() {
-            words.push("reboot_from_controller");
+            values.push("reboot_from_controller");
         }
         if self.version.has_expedited_requeue() {
             words.push("enable_expedited_requeue");
         }
         let mut words = with(words, &self.slurmctld_parameters);
         // Newer releases log an error about it.
-        words.retain(|word| *word != "cloud_reg_addrs" || self.version.needs_cloud_parameters());
-        words
+        values.retain(|word| *word != "cloud_reg_addrs" || self.version.needs_cloud_parameters());
+        values
     }
 
     fn program(
@@ -188,14 +188,14 @@ impl ElasticSettings {
         if !self.version.has_power_actions() {
             return Err(Problem::ProgramArguments { key, version: self.version }.into());
         }
-        let words = || std::iter::once(&program.path).chain(&program.arguments);
+        let values = || std::iter::once(&program.path).chain(&program.arguments);
         // Slurm splits the command at blanks and has no quoting.
         let part = |c: char| !c.is_whitespace() && c != '"';
         let is_word = |word: &&String| !word.is_empty() && word.chars().all(part);
-        if let Some(value) = words().find(|word| !is_word(word)) {
+        if let Some(value) = values().find(|word| !is_word(word)) {
             return Err(Problem::Unwritable { key: key.to_owned(), value: value.clone() }.into());
         }
-        let command = words().map(String::as_str).collect::<Vec<_>>().join(" ");
+        let command = values().map(String::as_str).collect::<Vec<_>>().join(" ");
         let action = format!("elastic_{}", key.trim_end_matches("Program").to_lowercase());
         let command = written(key, &command)?;
         let _ = writeln!(text, "PowerAction={action} Location=slurmctld Program={command}");
@@ -204,12 +204,12 @@ impl ElasticSettings {
     }
 }
 
-/// `words`, then those of `others` that are not among them.
-fn with<'a>(mut words: Vec<&'a str>, others: &'a [String]) -> Vec<&'a str> {
+/// `values`, then those of `others` that are not among them.
+fn with<'a>(mut values: Vec<&'a str>, others: &'a [String]) -> Vec<&'a str> {
     for other in others.iter().map(String::as_str).filter(|other| !other.is_empty()) {
-        if !words.iter().any(|word| word.eq_ignore_ascii_case(other)) {
-            words.push(other);
+        if !values.iter().any(|word| word.eq_ignore_ascii_case(other)) {
+            values.push(other);
         }
     }
-    words
+    values
 }

@@ -67,7 +67,7 @@ fn line<'a>(
 /// Slurm's `MAX_GRES_BITMAP`, the most devices with `File` on one node.
 const MAX_DEVICES: u32 = 1024;
 
-/// Refuses an invalid value, and more GPUs than Slurm takes.
+/// Returns an error for an invalid value, or for more GPUs than Slurm supports.
 pub(super) fn check(gres: &str) -> Result<(), Problem> {
     let part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:,()".contains(&byte);
     if !gres.bytes().all(part) {

@@ -45,7 +45,7 @@ pub(super) fn list(group: &Group, stem: &str, first: u32, last: u32) -> Result<H
     range.parse().map_err(|source| group.error(Problem::BadHostlist { key, source }))
 }
 
-/// Refuses an invalid part of a node name, a feature or a partition name.
+/// Returns an error for an invalid part of a node name, a feature or a partition name.
 pub(super) fn check(name: &str) -> std::result::Result<(), Problem> {
     let reserved = ["DEFAULT", "ALL"].iter().any(|word| word.eq_ignore_ascii_case(name));
     if is_word(name) && !reserved {

@@ -13,7 +13,7 @@ use std::{
 /// The style of generated lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Style {
-    /// One line for all identical nodes, which slurmctld reads far faster.
+    /// One line for all identical nodes, which slurmctld reads much faster.
     #[default]
     Folded,
     /// One line per node, exactly as Cluster in the Cloud writes it, with `ad=None` without a domain.

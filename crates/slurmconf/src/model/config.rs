@@ -1,4 +1,4 @@
-//! A whole configuration: slurm.conf and all it includes.
+//! A complete configuration: slurm.conf and the files that it includes.
 
 use super::{
     NodeDef, NodeSet, OtherDefinition, PartitionDef, PowerSettings, SuspendTime,
@@ -88,21 +88,22 @@ impl Config {
     /// [`get_all`](Config::get_all).
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
-        let said = self.parameters.iter().rfind(|known| known.key.eq_ignore_ascii_case(key));
-        said.map(|parameter| parameter.value.as_str())
+        let found = self.parameters.iter().rfind(|known| known.key.eq_ignore_ascii_case(key));
+        found.map(|parameter| parameter.value.as_str())
     }
 
     /// All values of a repeated parameter, such as `SlurmctldHost`, in order.
     pub fn get_all(&self, key: &str) -> impl Iterator<Item = &str> {
-        let said = self.parameters.iter().filter(move |known| known.key.eq_ignore_ascii_case(key));
-        said.map(|parameter| parameter.value.as_str())
+        let found = self.parameters.iter().filter(move |known| known.key.eq_ignore_ascii_case(key));
+        found.map(|parameter| parameter.value.as_str())
     }
 
     /// `MessageTimeout`: how long Slurm's programs wait for an answer; 10 seconds by default.
     #[must_use]
     pub fn message_timeout(&self) -> Duration {
-        let said = self.get("MessageTimeout").and_then(whole).and_then(|it| u16::try_from(it).ok());
-        Duration::from_secs(said.unwrap_or(10).into())
+        let found =
+            self.get("MessageTimeout").and_then(whole).and_then(|it| u16::try_from(it).ok());
+        Duration::from_secs(found.unwrap_or(10).into())
     }
 
     /// The program behind a power setting, which since 26.05 may be the name of a `PowerAction`.
@@ -130,12 +131,12 @@ impl Config {
     /// without `PrivateData=cloud`.
     #[must_use]
     pub fn hides_powered_down_nodes(&self, version: SlurmVersion) -> bool {
-        let mut words = self.get("PrivateData").into_iter().flat_map(|value| value.split(','));
+        let mut names = self.get("PrivateData").into_iter().flat_map(|value| value.split(','));
         version < SlurmVersion::new(23, 2)
-            && !words.any(|word| word.trim().eq_ignore_ascii_case("cloud"))
+            && !names.any(|word| word.trim().eq_ignore_ascii_case("cloud"))
     }
 
-    /// The definition of every node by name; the first one counts. Cheaper than many calls of [`node`](Config::node).
+    /// All node definitions by name. The first one counts. This is cheaper than many calls of [`node`](Config::node).
     #[must_use]
     pub fn index(&self) -> HashMap<String, &NodeDef> {
         let mut index = HashMap::new();
@@ -147,7 +148,7 @@ impl Config {
         index
     }
 
-    /// The definition of a node; each call searches all of them.
+    /// Finds the definition of a node by linear search.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<&NodeDef> {
         self.nodes.iter().find(|node| node.names.contains(name))
@@ -169,10 +170,10 @@ impl Config {
         self.resolved(partition.nodes.iter().flat_map(Hostlist::iter))
     }
 
-    /// The nodes that `words` name, `ALL` and node sets resolved, in Slurm's order and without duplicates.
-    pub(super) fn resolved(&self, words: impl Iterator<Item = String>) -> Hostlist {
+    /// The nodes that `names` select, `ALL` and node sets resolved, in Slurm's order and without duplicates.
+    pub(super) fn resolved(&self, names: impl Iterator<Item = String>) -> Hostlist {
         let mut all = Hostlist::new();
-        for word in words {
+        for word in names {
             if word.eq_ignore_ascii_case("ALL") {
                 self.nodes.iter().for_each(|node| all.append(&node.names));
             } else if let Some(set) = self.node_sets.iter().find(|set| set.name == word) {

@@ -21,7 +21,7 @@ impl Features {
         self.0.is_empty()
     }
 
-    /// True if this word is a feature.
+    /// True if the node has this feature.
     #[must_use]
     pub fn has(&self, word: &str) -> bool {
         self.iter().any(|known| known == word)

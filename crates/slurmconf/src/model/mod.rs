@@ -1,4 +1,4 @@
-//! What a configuration says, as types.
+//! The content of a configuration, as types.
 
 mod alias;
 mod config;

@@ -64,7 +64,7 @@ pub enum NodeState {
     Future,
     /// Determined when the node registers; the default.
     Unknown,
-    /// Any other word.
+    /// Any other state.
     Other(String),
 }
 
@@ -124,13 +124,13 @@ impl NodeDef {
         let boards = if sockets < boards { 1 } else { boards };
         let all_cores = sockets.saturating_mul(cores);
         let all = all_cores.saturating_mul(threads);
-        let said = self.cpus.filter(|cpus| [sockets, all_cores, all].contains(cpus));
+        let given = self.cpus.filter(|cpus| [sockets, all_cores, all].contains(cpus));
         Topology {
             boards,
             sockets,
             cores_per_socket: cores,
             threads_per_core: threads,
-            cpus: said.unwrap_or(all),
+            cpus: given.unwrap_or(all),
         }
     }
 

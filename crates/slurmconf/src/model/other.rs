@@ -19,8 +19,8 @@ impl OtherDefinition {
     /// The value of an attribute.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
-        let said = self.attributes.iter().find(|(known, _)| known.eq_ignore_ascii_case(key));
-        said.map(|(_, value)| value.as_str())
+        let found = self.attributes.iter().find(|(known, _)| known.eq_ignore_ascii_case(key));
+        found.map(|(_, value)| value.as_str())
     }
 }
 

@@ -74,7 +74,7 @@ pub struct PowerSettings {
     pub suspend_exc_parts: Vec<String>,
     /// `SuspendExcStates`, since 23.02
     pub suspend_exc_states: Vec<String>,
-    /// The words of `SlurmctldParameters`
+    /// The values of `SlurmctldParameters`
     pub slurmctld_parameters: Vec<String>,
 }
 

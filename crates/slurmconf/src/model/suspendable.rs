@@ -14,7 +14,7 @@ impl Config {
         if !self.has_power_saving() {
             return Hostlist::new();
         }
-        let spared = self.spared(version);
+        let excluded = self.excluded(version);
         let own = |partition: &PartitionDef| {
             Some((self.partition_nodes(partition), partition.suspend_time?))
         };
@@ -30,32 +30,32 @@ impl Config {
             let mut times = times.map(|(_, time)| *time).chain(whole);
             times.all(|time| time != SuspendTime::Never)
         };
-        nodes.difference(&spared).iter().filter(is_stopped).collect()
+        nodes.difference(&excluded).iter().filter(is_stopped).collect()
     }
 
     /// The nodes that a value of `SuspendExcNodes` excludes for certain: those without a count.
     #[must_use]
-    pub fn suspend_exclusions(&self, said: &str, version: SlurmVersion) -> Hostlist {
+    pub fn suspend_exclusions(&self, value: &str, version: SlurmVersion) -> Hostlist {
         if version.excludes_item_by_item() {
-            let words: Hostlist = said.parse().unwrap_or_default();
-            return self.resolved(words.iter().filter(|word| !word.contains(':')));
+            let names: Hostlist = value.parse().unwrap_or_default();
+            return self.resolved(names.iter().filter(|word| !word.contains(':')));
         }
-        let after_counts = match said.rsplit_once(':') {
+        let after_counts = match value.rsplit_once(':') {
             Some((_, count)) => count.split_once(',').unwrap_or_default().1,
-            None => said,
+            None => value,
         };
         after_counts.parse().unwrap_or_default()
     }
 
     /// The nodes of `SuspendExcNodes` and `SuspendExcParts`.
-    fn spared(&self, version: SlurmVersion) -> Hostlist {
-        let said = self.power.suspend_exc_nodes.as_deref().unwrap_or_default();
-        let mut spared = self.suspend_exclusions(said, version);
+    fn excluded(&self, version: SlurmVersion) -> Hostlist {
+        let value = self.power.suspend_exc_nodes.as_deref().unwrap_or_default();
+        let mut excluded = self.suspend_exclusions(value, version);
         let is_spared =
             |partition: &&PartitionDef| self.power.suspend_exc_parts.contains(&partition.name);
         for partition in self.partitions.iter().filter(is_spared) {
-            spared.append(&self.partition_nodes(partition));
+            excluded.append(&self.partition_nodes(partition));
         }
-        spared
+        excluded
     }
 }

@@ -1,7 +1,7 @@
 //! `RealMemory` of OCI's shapes as Cluster in the Cloud's `shapes.yaml` has it (terraform, July 2023).
 
-/// NodeShape and MiB. The two misprints of the table are kept out: `BM.DenseO2.52` is `BM.DenseIO2.52`, and the
-/// cores of `VM.DenseIO1.16` are not taken from here.
+/// Shape and MiB. The table's two misprints are corrected: `BM.DenseO2.52` is `BM.DenseIO2.52`, and the cores of
+/// `VM.DenseIO1.16` are not taken from it.
 const TABLE: &[(&str, u64)] = &[
     ("VM.Standard1.1", 4600),
     ("VM.Standard1.2", 11_600),

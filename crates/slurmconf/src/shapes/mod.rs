@@ -108,7 +108,7 @@ impl Shapes {
         self.by_name.get(name).cloned().or_else(flexible)
     }
 
-    /// The known name that is most like `name`.
+    /// The known name most similar to `name`.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Option<String> {
         let near = nearest(name, self.by_name.keys().map(String::as_str)).map(str::to_owned);

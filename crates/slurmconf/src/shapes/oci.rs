@@ -131,7 +131,7 @@ pub(super) fn flexible(name: &str) -> Option<NodeShape> {
     })
 }
 
-/// A valid flexible shape that is most like `name`.
+/// The valid flexible shape most similar to `name`.
 pub(super) fn nearest_flexible(name: &str) -> Option<String> {
     let families = FLEXIBLE.iter().map(|row| row.0);
     match split_flexible(name) {

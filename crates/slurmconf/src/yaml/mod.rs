@@ -1,8 +1,8 @@
 //! YAML as a tree in which every node knows its line and column.
 //!
 //! People write these files by hand and get the structure wrong: a list where a number belongs, a line that is not
-//! indented. A tree lets a reader report every such error, where it is and what was found. [`Reader`] fills types from it
-//! and goes on behind each error, where serde alone stops at the first one.
+//! indented. With a tree, a reader can report every such error with its position and the value found. [`Reader`] fills
+//! types from it and continues after each error, where serde alone stops at the first one.
 //!
 //! ```
 //! use slurmconf::yaml::{Node, Source};
@@ -27,7 +27,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{Location as Mark, Spanned, UserMessageFormatter};
 use std::{fmt, sync::Arc};
 
-/// A YAML file: reads it, and makes errors about its nodes.
+/// A YAML file, which can be read and which locates errors.
 #[derive(Debug)]
 pub struct Source<'a> {
     file: Arc<str>,
@@ -62,7 +62,7 @@ pub enum Value {
     Map(Vec<(Node, Node)>),
 }
 
-/// A line with a star for each character of a URL behind its scheme: a password or the whole address may be a secret.
+/// Masks the characters after the scheme of a URL: a password or the whole address may be secret.
 fn without_addresses(line: &str) -> String {
     let mut shown = String::new();
     let mut rest = line;
@@ -89,7 +89,7 @@ impl fmt::Display for Cause {
 impl std::error::Error for Cause {}
 
 impl<'a> Source<'a> {
-    /// The text of a file, and the name that errors call it by.
+    /// Creates a source from the name of a file in errors and its text.
     #[must_use]
     pub fn new(file: &str, text: &'a str) -> Self {
         Self { file: Arc::from(file), text, lines: text.lines().collect() }
@@ -115,7 +115,7 @@ impl<'a> Source<'a> {
         if node.is_null() { Ok(&[]) } else { Err(self.expected(what, "a mapping", node)) }
     }
 
-    /// A string; a whole number will do, as in `zone: 1`.
+    /// Reads a string. A whole number is accepted, as in `zone: 1`.
     pub fn text(&self, what: &str, node: &Node) -> Result<String> {
         if let Value::Integer(number) = node.value {
             return Ok(number.to_string());
@@ -126,7 +126,7 @@ impl<'a> Source<'a> {
         Ok(text.clone())
     }
 
-    /// A whole number between bounds, in quotes or not.
+    /// Reads a whole number within bounds, in quotes or not.
     pub fn number(&self, what: &str, node: &Node, bounds: (u32, u32)) -> Result<u32> {
         let Some(count) = node.integer() else {
             // YAML's versions disagree whether `010` is octal, so that it is read as a float.
@@ -145,7 +145,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// The value under a key that must be there; an error without it is located at `at`.
+    /// The value of a required key. A missing key is an error, located at `at`.
     pub fn required<'n>(
         &self,
         what: &str,
@@ -162,7 +162,7 @@ impl<'a> Source<'a> {
         self.error(at, Problem::MissingKey { what: what.to_owned(), key })
     }
 
-    /// An error for each key that is not in `known`, with the key that was probably meant.
+    /// An error for each key that is not in `known`, with the most similar known key.
     #[must_use]
     pub fn unknown_keys(&self, what: &str, entries: &[(Node, Node)], known: &[&str]) -> Vec<Error> {
         let unknown = |(key, _): &(Node, Node)| {
@@ -226,7 +226,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The word that a node begins with, as written.
+    /// The first word of a node, as written.
     fn word(&self, node: &Node) -> &'a str {
         let Location { line, column, .. } = self.location_of(node);
         let line = self.line(line);
@@ -237,7 +237,7 @@ impl<'a> Source<'a> {
 }
 
 impl Node {
-    /// The value under a key.
+    /// The value of a key.
     #[must_use]
     pub fn get<'n>(entries: &'n [(Self, Self)], key: &str) -> Option<&'n Self> {
         let is_it = |name: &Self| matches!(&name.value, Value::Text(text) if text == key);

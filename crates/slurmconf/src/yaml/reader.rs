@@ -1,6 +1,6 @@
 //! serde over a YAML tree: each error has its position, all errors are collected, and unknown keys are warnings.
 //!
-//! serde stops at the first error. So a wrong value is noted and left out, and the rest is read again without it.
+//! serde stops at the first error. So a wrong value is recorded and skipped, and the rest is read again without it.
 
 use super::tree::{Notes, Tree};
 use super::{Node, Source, Value};
@@ -40,14 +40,14 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins to read the mapping `root`, which errors call `file`.
+    /// Creates a reader of the mapping `root`; `file` is its name in errors.
     pub fn new(source: &'a Source<'a>, file: &'a str, root: &'a Node) -> Result<Self, Error> {
         let entries = source.map(file, root)?;
         let (known, errors, warnings) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self { source, file, root, entries, known, errors, warnings })
     }
 
-    /// Reads the keys that the type knows; a wrong value counts as absent.
+    /// Reads the keys of this type. A wrong value counts as absent.
     pub fn read<T: for<'de> Deserialize<'de> + Default>(&mut self) -> T {
         let mut notes = Notes::new(self.source);
         loop {
@@ -68,20 +68,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Knows the keys of this type, whatever their values are.
+    /// Marks the keys of this type as known without reading their values.
     pub fn know<T: for<'de> Deserialize<'de> + Default>(&mut self) {
         let before = self.errors.len();
         let _ = self.read::<T>();
         self.errors.truncate(before);
     }
 
-    /// True if the key is there, whatever its value is.
+    /// True if the key exists, with any value.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         Node::get(self.entries, key).is_some_and(|node| !node.is_null())
     }
 
-    /// Notes that a key is missing; an empty text is as good as none.
+    /// Records an error if a key is missing or empty.
     pub fn require(&mut self, key: &'static str) {
         let at = match Node::get(self.entries, key) {
             Some(node) if matches!(&node.value, Value::Text(text) if text.is_empty()) => node,

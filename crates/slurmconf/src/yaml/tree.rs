@@ -1,4 +1,4 @@
-//! A YAML tree as serde reads it.
+//! A serde deserializer over a YAML tree.
 
 use super::{Node, Source, Value};
 use serde::de::value::StrDeserializer;
@@ -10,13 +10,13 @@ use serde::forward_to_deserialize_any;
 use std::cell::RefCell;
 use std::fmt::{self, Display};
 
-/// What is noted while a tree is read.
+/// Errors and known keys, recorded while a tree is read.
 pub(super) struct Notes<'n> {
     source: &'n Source<'n>,
     left_out: Vec<&'n Node>,
     /// The keys that the type of the top mapping knows.
     pub(super) known: RefCell<Vec<&'static str>>,
-    /// Keys below the top that mean nothing.
+    /// Unknown keys below the top mapping.
     pub(super) warnings: RefCell<Vec<crate::Error>>,
 }
 
@@ -30,7 +30,7 @@ impl<'n> Notes<'n> {
         }
     }
 
-    /// Reads as if the node were not there, from now on.
+    /// From now on, treats the node as absent.
     pub(super) fn leave_out(&mut self, node: &'n Node) {
         self.left_out.push(node);
         self.warnings.take();
@@ -41,7 +41,7 @@ impl<'n> Notes<'n> {
     }
 }
 
-/// Why a value cannot be read.
+/// An error of a value.
 #[derive(Debug)]
 pub(super) enum Wrong<'n> {
     /// What was expected of the value that is being read.
@@ -82,7 +82,7 @@ impl de::Error for Wrong<'_> {
     }
 
     fn invalid_type(_: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        // In YAML's words.
+        // In YAML's terms.
         let expected = expected.to_string();
         Self::custom(match expected.as_str() {
             "a boolean" => "true or false",
@@ -105,7 +105,7 @@ impl de::Error for Wrong<'_> {
     }
 }
 
-/// A node that is read, and the key that it stands under.
+/// A node and its key.
 #[derive(Clone, Copy)]
 pub(super) struct Tree<'t, 'n> {
     notes: &'t Notes<'n>,
@@ -123,7 +123,7 @@ impl<'t, 'n> Tree<'t, 'n> {
         Self { notes, key, node, top: false }
     }
 
-    /// Reads the value; an error that has no position gets this one.
+    /// Reads the value. An error without a position gets that of this node.
     fn read<'de, T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Wrong<'n>> {
         let Self { notes, key, node, .. } = self;
         seed.deserialize(self).map_err(|wrong| {
@@ -132,7 +132,7 @@ impl<'t, 'n> Tree<'t, 'n> {
         })
     }
 
-    /// A string that is not empty; a whole number will do.
+    /// A string that is not empty. A whole number is accepted.
     fn text(self) -> Result<String, Wrong<'n>> {
         let text = self.notes.source.text(self.key, self.node).ok();
         text.filter(|text| !text.is_empty()).ok_or_else(|| de::Error::custom("a string"))
@@ -182,7 +182,7 @@ impl<'de, 'n> Deserializer<'de> for Tree<'_, 'n> {
         visitor.visit_string(self.text()?)
     }
 
-    /// A key without a value, or with an empty one, is as good as absent.
+    /// A key without a value, or with an empty one, counts as absent.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
         _: &'static str,

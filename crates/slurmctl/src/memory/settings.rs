@@ -1,4 +1,4 @@
-//! MemorySlurmSettings of [`MemorySlurm`](super::MemorySlurm), and the values it takes and returns.
+//! Settings of [`MemorySlurm`](super::MemorySlurm), and the values that it takes and returns.
 
 use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
@@ -15,7 +15,7 @@ pub enum ReturnToService {
     Always,
 }
 
-/// MemorySlurmSettings of a [`MemorySlurm`](super::MemorySlurm).
+/// Settings of a [`MemorySlurm`](super::MemorySlurm).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MemorySlurmSettings {

@@ -1,11 +1,11 @@
-//! Times and lengths in words.
+//! Parses and formats times and durations.
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
-/// A moment in milliseconds since 1970: a time such as `2026-11-18T10:00` or a day, in the time zone of this machine unless it has its
-/// own, or `2h` for so long before now.
+/// Parses a time into milliseconds since 1970: a time such as `2026-11-18T10:00` or a day, by default in the time zone of
+/// this machine, or `2h` for a duration before now.
 ///
 /// ```
 /// use history::timeline::moment;
@@ -32,7 +32,7 @@ pub fn moment(text: &str, now: u64) -> Option<u64> {
     u64::try_from(since.as_millis()).ok()
 }
 
-/// How long something takes: `850 ms`, `4.2 s`, `3 min 20 s`, `5 h 10 min`, `3 d 4 h`.
+/// Formats a duration: `850 ms`, `4.2 s`, `3 min 20 s`, `5 h 10 min`, `3 d 4 h`.
 pub(super) fn length(millis: u64) -> String {
     let seconds = millis / 1000;
     match seconds {
@@ -45,20 +45,20 @@ pub(super) fn length(millis: u64) -> String {
     }
 }
 
-/// A time in the zone of this machine.
+/// Formats a time in the time zone of this machine.
 pub(super) fn local(millis: u64, format: &str) -> String {
     let stamp = i64::try_from(millis).ok().and_then(|it| Timestamp::from_millisecond(it).ok());
     let stamp = stamp.unwrap_or(Timestamp::UNIX_EPOCH);
     stamp.to_zoned(TimeZone::system()).strftime(format).to_string()
 }
 
-/// Distances between the marks of an axis, in seconds.
+/// Possible distances between the marks of an axis, in seconds.
 const STEPS: [u64; 22] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400,
     172_800, 604_800, 1_209_600, 2_419_200,
 ];
 
-/// The marks of an axis with at most so many of them: their times, and how they are written.
+/// The marks of an axis, up to a maximum number: their times and labels.
 pub(super) fn ticks(from: u64, to: u64, most: u64) -> Vec<(u64, String)> {
     let length = to.saturating_sub(from);
     let fits = |step: &&u64| length / (**step * 1000) <= most;
