@@ -94,7 +94,7 @@ impl Context {
         let connecting = progress.while_waiting(*output, "the cloud", in_time(left, connecting));
         let Connected { cloud, subnet, named, warnings, unreachable } = connecting.await?;
         site.subnet = site.subnet.or(subnet);
-        let warnings = warnings.iter().chain(&lost).chain(&missed);
+        let warnings = warnings.iter().chain(&lost).chain(&slurm_warning);
         warnings.for_each(|warning| bootstrap.warn(warning));
         Ok(Self {
             cloud,

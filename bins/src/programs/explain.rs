@@ -128,7 +128,7 @@ async fn cloud(
     let unknown =
         || Diagnostic::new("the configuration, which says how to reach it, cannot be read");
     let settings = settings.ok_or_else(unknown)?;
-    let wanted = (Purpose::Look, &slurm.config);
+    let wanted = (Purpose::Observe, &slurm.config);
     let pacer = wiring::pacer(&settings.elastic, Experience::default());
     let connecting = Box::pin(wiring::cloud(settings, &bootstrap.environment, wanted, &pacer));
     let Connected { cloud, unreachable, .. } = in_time(Some(CONNECT), connecting).await?;

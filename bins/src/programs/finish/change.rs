@@ -42,7 +42,7 @@ pub(in crate::programs) enum Goal<'a> {
     Size(Resize<'a>),
 }
 
-impl Aim<'_> {
+impl Goal<'_> {
     async fn preview(&self, run: &Run<'_>) -> Result<(Plan, Observation), Diagnostic> {
         let (plan, observation) = match self {
             Self::Finish { request, .. } => run::preview_finish(run, request).await?,
@@ -79,7 +79,7 @@ impl Change<'_> {
         context.site.policies.files = hosts.is_some() || inventory.is_some();
         context
             .with_run(self.common, async |run: &Run<'_>| {
-                let (plan, look) = self.aim.preview(run).await?;
+                let (plan, observation) = self.goal.preview(run).await?;
                 if plan.is_idle() && plan.steps().next().is_none() {
                     return Ok(self.idle(&context, &plan));
                 }

@@ -166,9 +166,9 @@ impl ElasticSettings {
             values.push("reboot_from_controller");
         }
         if self.version.has_expedited_requeue() {
-            words.push("enable_expedited_requeue");
+            values.push("enable_expedited_requeue");
         }
-        let mut words = with(words, &self.slurmctld_parameters);
+        let mut values = with(values, &self.slurmctld_parameters);
         // Newer releases log an error about it.
         values.retain(|word| *word != "cloud_reg_addrs" || self.version.needs_cloud_parameters());
         values
