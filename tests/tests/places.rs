@@ -12,9 +12,8 @@ const LIMITS: &str = "general: {shape: VM.Standard2.1, zone: '1', max: 2,
 
 /// The kinds of machines that were launched since the requests were cleared.
 fn launched(cluster: &Cluster) -> Vec<&'static str> {
-    let taken = |request: &Recorded| {
-        request.operation == "LaunchInstance" && request.status == Some(200)
-    };
+    let taken =
+        |request: &Recorded| request.operation == "LaunchInstance" && request.status == Some(200);
     let kind = |request: Recorded| if request.body.contains(SPOT) { "spot" } else { "on-demand" };
     cluster.cloud().requests().into_iter().filter(taken).map(kind).collect()
 }
@@ -41,7 +40,9 @@ fn spot_gives_way_to_on_demand_after_a_time_and_comes_back() {
         assert_eq!(run(&cluster), ["spot"], "{}", cluster.story());
         let full = Fault::answer(500, "InternalError", "Out of host capacity.");
         let spot = Some(SPOT.to_owned());
-        cluster.cloud().add_fault(&Rule { containing: spot, ..Rule::always("LaunchInstance", full) });
+        cluster
+            .cloud()
+            .add_fault(&Rule { containing: spot, ..Rule::always("LaunchInstance", full) });
         assert_eq!(run(&cluster), ["on-demand"], "{}", cluster.story());
         let comment = cluster.node_fields("Comment");
         assert!(comment.values().any(|text| text == "VM.Standard2.1"), "{comment:?}");

@@ -43,9 +43,8 @@ fn goes_on_elsewhere(series: &str) {
         cluster.until("the node is given back", || !cluster.node(HERE).contains("POWERING_UP"));
         let _ = cluster.well("reconcile", &["--apply"]);
     }
-    let configuring = moment("the job has another node", &cluster, || {
-        cluster.job(job, "NodeList") == ELSEWHERE
-    });
+    let configuring =
+        moment("the job has another node", &cluster, || cluster.job(job, "NodeList") == ELSEWHERE);
     let registered = moment("its machine has registered", &cluster, || {
         let node = cluster.node(ELSEWHERE);
         !["POWERING_UP", "POWERED_DOWN"].iter().any(|state| node.contains(state))
@@ -55,7 +54,9 @@ fn goes_on_elsewhere(series: &str) {
         state != "CONFIGURING" && state != "PENDING"
     });
     let (again, begins) = (configuring - no, running - registered);
-    println!("{series}: from the cloud's no to another node {again:.1?}, from its registration to the job {begins:.1?}");
+    println!(
+        "{series}: from the cloud's no to another node {again:.1?}, from its registration to the job {begins:.1?}"
+    );
     assert!(!expedites || again <= AT_ONCE, "{again:?}\n{}", cluster.story());
     assert!(begins <= AT_ONCE, "{begins:?}\n{}", cluster.story());
     cluster.wait_job(job, "COMPLETED");

@@ -2,8 +2,8 @@
 
 use crate::{BOOT, BURST, LATENCY, RATE};
 use cloud_sim::{CloudSettings, Throttle};
-use std::collections::BTreeMap;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};

@@ -30,7 +30,9 @@ const BURST: f64 = 20.0;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let called = std::env::args().next().map(PathBuf::from).unwrap_or_default();
-    if let Some("scontrol" | "squeue" | "sinfo" | "sbatch") = called.file_name().and_then(|it| it.to_str()) {
+    if let Some("scontrol" | "squeue" | "sinfo" | "sbatch") =
+        called.file_name().and_then(|it| it.to_str())
+    {
         // In the directory above bin.
         let directory = called.parent().and_then(Path::parent).expect("a link of ours");
         program::slurm(directory, &arguments);
@@ -129,13 +131,19 @@ fn starts(ours: &Path, before: Option<&Path>) -> bool {
     println!("{STARTS}");
     let mut bars = Bars::default();
     let free = |count, remembers| Start { count, remembers, throttled: false, user_data: 300 };
-    for start in [1, 20, 100, 1000].into_iter().flat_map(|count| [free(count, false), free(count, true)]) {
+    for start in
+        [1, 20, 100, 1000].into_iter().flat_map(|count| [free(count, false), free(count, true)])
+    {
         let count = f64::from(start.count);
         let floor = count / AT_A_TIME * LATENCY;
         let (times, beside) = if start.remembers { (1.3, 0.4) } else { (1.5, 2.0) };
         let spent = announce(ours, before, start);
         bars.check("wall s", spent.wall, BOOT + times * floor + beside);
-        bars.check("requests / node", spent.requests / count, if start.count == 1000 { 1.02 } else { 30.0 });
+        bars.check(
+            "requests / node",
+            spent.requests / count,
+            if start.count == 1000 { 1.02 } else { 30.0 },
+        );
         let cpu = if start.count == 1 { 12.0 } else { 3.0 };
         bars.check("CPU ms / node", spent.cpu * 1e3 / count, cpu);
         bars.check("peak MB", spent.megabytes, 20.0);
@@ -162,7 +170,11 @@ fn announce(ours: &Path, before: Option<&Path>, start: Start) -> program::Spent 
     let show = |name: &str, spent: &program::Spent| {
         println!(
             "{name:>30} {:.2} s, {:.1} ms of CPU, {:.1} MB, {} requests, {} rejected",
-            spent.wall, spent.cpu * 1e3, spent.megabytes, spent.requests, spent.rejected
+            spent.wall,
+            spent.cpu * 1e3,
+            spent.megabytes,
+            spent.requests,
+            spent.rejected
         );
     };
     if let Some(before) = before {

@@ -55,11 +55,7 @@ pub fn measure(executable: &Path, start: Start) -> Spent {
 }
 
 /// One call, from its start to its end: by then Slurm has all addresses.
-fn run(
-    program: &Path,
-    directory: &Path,
-    nodes: std::ops::RangeInclusive<u32>,
-) -> (f64, f64, f64) {
+fn run(program: &Path, directory: &Path, nodes: std::ops::RangeInclusive<u32>) -> (f64, f64, f64) {
     let hosts = format!("n[{:04}-{:04}]", nodes.start(), nodes.end());
     let begin = Instant::now();
     let mut child = Command::new(program)
@@ -118,14 +114,15 @@ fn link(executable: &Path, directory: &Path) -> PathBuf {
 fn write(directory: &Path, endpoint: &str, user_data: usize) {
     let at = directory.display();
     let mut conf = format!("ClusterName=bench\nResumeTimeout=600\nNodeName=n[0001-{NODES:04}] ");
-    let _ = writeln!(conf, "State=CLOUD CPUs=2 RealMemory=10000 Features=shape=VM.Standard2.1,ad=1");
+    let _ =
+        writeln!(conf, "State=CLOUD CPUs=2 RealMemory=10000 Features=shape=VM.Standard2.1,ad=1");
     conf.push_str("PartitionName=main Nodes=ALL Default=YES\n");
     let yaml = format!(
         "csp: oracle\nregion: us-phoenix-1\ncompartment_id: ocid1.compartment.oc1..aaaacomp\n\
          subnet_id: ocid1.subnet.oc1.phx.aaaasub\nimage_id: ocid1.image.oc1.phx.img001\n\
          ad_root: 'Uocm:PHX-AD-'\ncluster_id: bench\nendpoint: {endpoint}\nconfig_file: {at}/config\n\
          slurm_conf: {at}/slurm.conf\nslurm_bin: {at}/bin\nbootstrap_file: {at}/bootstrap.sh\n\
-         elastic: {{state_dir: {at}/state, log: {at}/log, concurrency: 32}}\n"
+         elastic: {{state_dir: {at}/state, log: {at}/log}}\n"
     );
     // Not the same byte over and over, which would be compressed to nothing.
     let mut seed = 1_u32;
@@ -134,7 +131,8 @@ fn write(directory: &Path, endpoint: &str, user_data: usize) {
         char::from(b'a' + u8::try_from(seed >> 28).expect("four bits"))
     };
     let script: String = "#!/bin/sh\n# ".chars().chain((0..user_data).map(byte)).collect();
-    for (name, text) in [("slurm.conf", &conf), ("startnode.yaml", &yaml), ("bootstrap.sh", &script)]
+    for (name, text) in
+        [("slurm.conf", &conf), ("startnode.yaml", &yaml), ("bootstrap.sh", &script)]
     {
         fs::write(directory.join(name), text).expect("a directory of ours");
     }
@@ -159,7 +157,8 @@ pub fn slurm(directory: &Path, arguments: &[String]) {
         Some("update") => {
             let line = format!("{}\n", arguments.join(" "));
             let path = directory.join("told");
-            let mut file = fs::OpenOptions::new().create(true).append(true).open(path).expect("ours");
+            let mut file =
+                fs::OpenOptions::new().create(true).append(true).open(path).expect("ours");
             std::io::Write::write_all(&mut file, line.as_bytes()).expect("written");
         }
         // Instance ids, one in a line.

@@ -118,8 +118,7 @@ async fn connect(openstack: &OpenStack, wanted: Wanted<'_>) -> Result<Connected,
     options.launch = launch(openstack);
     options.legacy_tag = Some(LegacyTag::new(COMPUTE, ("type", "compute")));
     options.address_network.clone_from(&openstack.network_name);
-    let cloud =
-        cloud_openstack::OpenStack::connect(config, options, pacer.clone()).await;
+    let cloud = cloud_openstack::OpenStack::connect(config, options, pacer.clone()).await;
     let cloud = cloud.map_err(unreachable)?;
     let mut warnings = cloud.warnings().to_vec();
     if settings.endpoint.is_some() {

@@ -53,12 +53,7 @@ async fn run(pacer: Pacer, limiter: Limiter, requests: u32, latency: Duration) -
     run_against(pacer, Arc::new(limiter), requests, latency).await
 }
 
-async fn run_against(
-    pacer: Pacer,
-    limiter: Arc<Limiter>,
-    requests: u32,
-    latency: Duration,
-) -> Run {
+async fn run_against(pacer: Pacer, limiter: Arc<Limiter>, requests: u32, latency: Duration) -> Run {
     let begin = Instant::now();
     let refused = Arc::new(AtomicU32::new(0));
     let refused_later = Arc::new(AtomicU32::new(0));

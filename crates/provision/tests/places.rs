@@ -33,7 +33,8 @@ async fn stop(bed: &Bed, nodes: &str) {
 fn launched(bed: &Bed, name: &str) -> (bool, String, String) {
     let log = bed.state.history().unwrap();
     let mut launches = log.events.into_iter().filter(|event| event.event == EventKind::Launched);
-    let last = launches.rfind(|event| event.node.as_deref() == Some(name)).expect("it was launched");
+    let last =
+        launches.rfind(|event| event.node.as_deref() == Some(name)).expect("it was launched");
     let place = last.place();
     (place.preemptible, place.shape.unwrap_or_default(), place.zone.unwrap_or_default())
 }
@@ -77,7 +78,8 @@ async fn the_places_of_a_node_come_before_the_fallback_of_the_site() {
     let mut bed = bed("shape=small,ad=1,place1=/3/,place2=/2/");
     let zone = Some(Zone::new("zone-1"));
     bed.site.fallback = vec![provision::Fallback { zone, ..provision::Fallback::default() }];
-    let full = |zone| bed.cloud.set_capacity(ShapeName::new("small"), Some(Zone::new(zone)), Some(0));
+    let full =
+        |zone| bed.cloud.set_capacity(ShapeName::new("small"), Some(Zone::new(zone)), Some(0));
     start(&bed, "n1").await;
     assert_eq!(launched(&bed, "n1").2, "zone-3");
     full("zone-3");
@@ -93,7 +95,11 @@ async fn places_are_tried_cheapest_first_where_prices_are_known() {
     let prices = "currency: USD\nshapes: {flex: 0.01, small: {hour: 0.05, preemptible: 0.02}}\n";
     let mut bed = bed("shape=small,ad=1,place1=//on-demand,place2=//preemptible,place3=flex//");
     start(&bed, "n1").await;
-    assert_eq!(launched(&bed, "n1"), (false, "small".to_owned(), "zone-1".to_owned()), "as written");
+    assert_eq!(
+        launched(&bed, "n1"),
+        (false, "small".to_owned(), "zone-1".to_owned()),
+        "as written"
+    );
     bed.site.prices = Some(Prices::read("prices.yaml", prices).unwrap());
     start(&bed, "n2").await;
     assert_eq!(launched(&bed, "n2").1, "flex");

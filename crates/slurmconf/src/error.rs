@@ -189,8 +189,10 @@ pub(crate) enum Problem {
     OutOfBounds { what: String, count: i64, least: u32, most: u32 },
     #[error("unknown shape {name:?}{}", suggestion(.near.as_ref()))]
     UnknownShape { name: String, near: Option<String> },
-    #[error("a machine of {place} has {lack}, and Slurm drains a node that has less than its line says: let the places of \
-        {group} name shapes of at least its size")]
+    #[error(
+        "a machine of {place} has {lack}, and Slurm drains a node that has less than its line says: let the places of \
+        {group} name shapes of at least its size"
+    )]
     SmallPlace { group: String, place: String, lack: String },
     #[error("invalid name {name:?}: use letters, digits, '.', '-' and '_', and no reserved word")]
     BadName { name: String },

@@ -248,7 +248,8 @@ fn read_group(
     let max = source.number(&what("max"), max, (min, MAX_COUNT))?;
     let shape = source.required(&group.name, name, entries, "shape")?;
     let spot = get("preemptible");
-    let spot = spot.map(|node| places::preemptible(source, &what("preemptible"), node)).transpose()?;
+    let spot =
+        spot.map(|node| places::preemptible(source, &what("preemptible"), node)).transpose()?;
     Ok(Group {
         preemptible: spot.map(|(preemptible, _)| preemptible),
         give_up_after: spot.and_then(|(_, after)| after),

@@ -40,7 +40,10 @@ fn places_are_features_that_read_back() {
         preemptible: None,
     };
     assert_eq!(places[1], second);
-    assert_eq!((features.preemptible(), features.give_up_after()), (Some(true), Some(Duration::from_mins(10))));
+    assert_eq!(
+        (features.preemptible(), features.give_up_after()),
+        (Some(true), Some(Duration::from_mins(10)))
+    );
     let line = slurmconf::Config::parse(&format!("{node}\n")).unwrap();
     assert_eq!(line.nodes[0].features.as_ref().unwrap().places(), places);
 }
@@ -60,7 +63,9 @@ fn a_place_is_as_large_as_the_line_of_the_node() {
             "big: {{shape: VM.Standard.E4.Flex.16.256, zone: 1, max: 4, places: [{{shape: {place}}}]}}\n"
         ))
     };
-    for place in ["VM.Standard.E4.Flex.16.256", "VM.Standard.E5.Flex.16.256", "VM.Standard.E4.Flex.32.512"] {
+    for place in
+        ["VM.Standard.E4.Flex.16.256", "VM.Standard.E5.Flex.16.256", "VM.Standard.E4.Flex.32.512"]
+    {
         assert!(with(place).is_ok(), "{place}");
     }
     for (place, lack) in [
@@ -85,11 +90,17 @@ fn what_is_wrong_with_places_is_told_with_its_line() {
         ("places: [{preemptible: 3}]", "places: expected true or false"),
         ("preemptible: soon", "preemptible: expected true or false"),
         ("preemptible: {}", "preemptible: missing key \"give_up_after\""),
-        ("preemptible: {give_up_after: soon}", "preemptible: expected a time such as 90s, 10m or 2h"),
+        (
+            "preemptible: {give_up_after: soon}",
+            "preemptible: expected a time such as 90s, 10m or 2h",
+        ),
     ] {
         let text = format!("g: {{shape: VM.Standard2.1, max: 1, {words}}}\n");
         let error = generated(&text).unwrap_err();
         let first = error.lines().next().unwrap_or_default();
-        assert!(first.starts_with("limits.yaml:1:") && first.contains(expected), "{words}: {error}");
+        assert!(
+            first.starts_with("limits.yaml:1:") && first.contains(expected),
+            "{words}: {error}"
+        );
     }
 }

@@ -77,8 +77,7 @@ impl<'a> Update<'a> {
             }
         }
         if known && !paired {
-            let with_id: Vec<&NodeAddress> =
-                addresses.iter().filter(|item| has_id(item)).collect();
+            let with_id: Vec<&NodeAddress> = addresses.iter().filter(|item| has_id(item)).collect();
             updates.extend(with_id.chunks(MOST_SINGLE_IDS).map(|ids| Self::Ids(ids.to_vec())));
         }
         let bad = addresses.iter().filter(|_| known).filter_map(|item| instance_id(item)?.err());

@@ -133,7 +133,7 @@ impl Listing {
         let oldest = waiting.values().map(|(_, since)| *since).min().unwrap_or(now);
         let (oldest, all) = (now - oldest, now - self.since.get());
         // What takes long to boot is looked at less often, and so is what takes long to list, or to launch one after the other.
-        let pause = (oldest * 15 / 100).max(all / 20).max(took / 2);
+        let pause = (oldest / 5).max(all / 20).max(took / 2);
         pause.clamp(SHORTEST_PAUSE, longest)
     }
 

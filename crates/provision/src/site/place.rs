@@ -48,7 +48,13 @@ impl Place {
     /// A place of which only the shape is given.
     #[must_use]
     pub(crate) fn new(shape: &str) -> Self {
-        Self { shape: ShapeName::new(shape), zone: None, subnet: None, preemptible: false, patience: None }
+        Self {
+            shape: ShapeName::new(shape),
+            zone: None,
+            subnet: None,
+            preemptible: false,
+            patience: None,
+        }
     }
 
     /// The pool it draws from: what may be taken away at any time has a supply and a quota of its own.

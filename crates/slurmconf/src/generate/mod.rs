@@ -90,9 +90,8 @@ fn try_all(limits: &Limits, shapes: &Shapes, site: &GenerateOptions) -> (Cluster
             let near = shapes.nearest(&group.shape);
             group.error(Problem::UnknownShape { name: group.shape.clone(), near })
         });
-        let fits = |shape: NodeShape| {
-            places::check(group, &shape, (shapes, site.memory)).map(|()| shape)
-        };
+        let fits =
+            |shape: NodeShape| places::check(group, &shape, (shapes, site.memory)).map(|()| shape);
         let added = shape.and_then(fits).and_then(|shape| builder.add(group, &shape));
         errors.extend(added.err());
     }
