@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["serve", directory, throttle] => cloud::serve(directory, throttle),
+        ["serve", directory, kind, address] => cloud::serve(directory, kind, address),
         ["client", count, speed, endpoint, config] => {
             let speeds = [Speed::Full, Speed::Usual];
             let speed = speeds.into_iter().find(|it| it.word() == speed).expect("a speed");
@@ -190,7 +190,7 @@ fn measure(client: (u32, Speed), throttled: bool) -> (Spent, Asked) {
     let directory = std::env::temp_dir().join(format!("bench-oci-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
     let kind = if throttled { Cloud::Throttled } else { Cloud::Free };
-    let cloud = Child::start(&directory, kind);
+    let cloud = Child::start(&directory, kind, "127.0.0.1:0");
     let spent = client::spawn(client, &cloud.endpoint, &directory.join("config"));
     let asked = cloud.stop();
     std::fs::remove_dir_all(&directory).expect("it was there");
