@@ -139,7 +139,7 @@ impl Listing {
         // What takes long to boot is looked at less often, and so is what takes long to list, or to launch one after the other.
         let age = oldest.as_secs_f64();
         let pause = Duration::try_from_secs_f64(age / 8.0 + age * age / 100.0);
-        let pause = pause.unwrap_or(LONGEST_PAUSE).max(all / 20).max(took);
+        let pause = pause.unwrap_or(LONGEST_PAUSE).max((all / 20).min(FIRST_PAUSE)).max(took);
         Some(pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE))
     }
 
