@@ -7,7 +7,7 @@ use cloud_core::{
     ImageId, InstanceFilter, InstanceId, InstanceName, InstanceSpec, InstanceState, LaunchToken,
     Provider as _, ShapeName, SubnetId, Tags, Zone, http,
 };
-use cloud_oci::{Clock, Config, Oci, Overrides, PrivateKey, LaunchOptions};
+use cloud_oci::{Clock, Config, LaunchOptions, Oci, Overrides, PrivateKey};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -91,12 +91,9 @@ impl Speed {
         let usual = Pace::default();
         match self {
             Self::Usual => usual,
-            Self::Full => Pace {
-                most: rate,
-                burst: CONCURRENCY,
-                concurrency: CONCURRENCY,
-                ..usual
-            },
+            Self::Full => {
+                Pace { most: rate, burst: CONCURRENCY, concurrency: CONCURRENCY, ..usual }
+            }
         }
     }
 }

@@ -3,8 +3,7 @@
 use crate::{BOOT, BURST, LATENCY, RATE};
 use cloud_sim::{CloudSettings, Throttle};
 use std::collections::BTreeMap;
-use std::cell::RefCell;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -35,10 +34,11 @@ impl Cloud {
     }
 }
 
-/// Serves until its standard input ends; tells what it was asked at the end of each line.
-pub fn serve(directory: &str, kind: &str) {
+/// Serves until its standard input ends; then tells what it was asked.
+pub fn serve(directory: &str, kind: &str, address: &str) {
     let kind = Cloud::ALL.into_iter().find(|cloud| cloud.word() == kind).expect("a kind of cloud");
     let mut settings = CloudSettings { latency_millis: 50, threads: 1, ..CloudSettings::default() };
+    address.clone_into(&mut settings.listen);
     assert!((LATENCY - 0.05).abs() < f64::EPSILON);
     let boots_fast = matches!(kind, Cloud::Start | Cloud::ThrottledStart);
     settings.timing.provision = if boots_fast { BOOT } else { 4.0 };
@@ -52,23 +52,17 @@ pub fn serve(directory: &str, kind: &str) {
     let cloud = runtime.block_on(cloud_sim::Cloud::start(settings)).expect("a cloud");
     cloud.credentials().write_config(Path::new(directory)).expect("written");
     println!("{}", cloud.endpoint());
+    let _ = std::io::stdin().lock().read_line(&mut String::new());
     let admin = cloud.admin();
-    let mut line = String::new();
-    while std::io::stdin().lock().read_line(&mut line).is_ok() {
-        let rejected = admin.requests().iter().filter(|it| it.status == Some(429)).count();
-        let counts = serde_json::to_string(&admin.counts()).expect("JSON");
-        println!("{rejected} {counts}");
-        if line.is_empty() {
-            return;
-        }
-        line.clear();
-    }
+    let rejected = admin.requests().iter().filter(|request| request.status == Some(429)).count();
+    let counts = serde_json::to_string(&admin.counts()).expect("JSON");
+    println!("{rejected} {counts}");
 }
 
 /// The process.
 pub struct Child {
     process: std::process::Child,
-    output: RefCell<BufReader<ChildStdout>>,
+    output: BufReader<ChildStdout>,
     pub endpoint: String,
 }
 
@@ -79,11 +73,12 @@ pub struct Asked {
 }
 
 impl Child {
-    pub fn start(directory: &Path, kind: Cloud) -> Self {
+    pub fn start(directory: &Path, kind: Cloud, address: &str) -> Self {
         let mut process = Command::new(std::env::current_exe().expect("this program has a path"))
             .arg("serve")
             .arg(directory)
             .arg(kind.word())
+            .arg(address)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -91,28 +86,14 @@ impl Child {
         let mut output = BufReader::new(process.stdout.take().expect("a pipe"));
         let mut endpoint = String::new();
         output.read_line(&mut endpoint).expect("it says where it listens");
-        let output = RefCell::new(output);
         Self { process, output, endpoint: endpoint.trim().to_owned() }
-    }
-
-    /// How many requests it was sent so far, and how many of them it has refused as too many.
-    pub fn asked(&self) -> (f64, f64) {
-        let mut pipe = self.process.stdin.as_ref().expect("a pipe");
-        pipe.write_all(b"?\n").expect("it listens");
-        let asked = self.said();
-        (asked.launches() + asked.others(), asked.rejected)
     }
 
     pub fn stop(mut self) -> Asked {
         drop(self.process.stdin.take());
-        let asked = self.said();
-        self.process.wait().expect("it ends");
-        asked
-    }
-
-    fn said(&self) -> Asked {
         let mut line = String::new();
-        self.output.borrow_mut().read_line(&mut line).expect("it says what it was asked");
+        self.output.read_line(&mut line).expect("it says what it was asked");
+        self.process.wait().expect("it ends");
         let (rejected, counts) = line.trim().split_once(' ').expect("two words");
         let counts = serde_json::from_str(counts).expect("JSON");
         Asked { rejected: rejected.parse().expect("a number"), counts }

@@ -30,14 +30,16 @@ const BURST: f64 = 20.0;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let called = std::env::args().next().map(PathBuf::from).unwrap_or_default();
-    if let Some("scontrol" | "squeue" | "sinfo" | "sbatch") = called.file_name().and_then(|it| it.to_str()) {
+    if let Some("scontrol" | "squeue" | "sinfo" | "sbatch") =
+        called.file_name().and_then(|it| it.to_str())
+    {
         // In the directory above bin.
         let directory = called.parent().and_then(Path::parent).expect("a link of ours");
         program::slurm(directory, &arguments);
         return ExitCode::SUCCESS;
     }
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["serve", directory, throttle] => cloud::serve(directory, throttle),
+        ["serve", directory, kind, address] => cloud::serve(directory, kind, address),
         ["client", count, speed, endpoint, config] => {
             let speeds = [Speed::Full, Speed::Usual];
             let speed = speeds.into_iter().find(|it| it.word() == speed).expect("a speed");
@@ -129,13 +131,19 @@ fn starts(ours: &Path, before: Option<&Path>) -> bool {
     println!("{STARTS}");
     let mut bars = Bars::default();
     let free = |count, remembers| Start { count, remembers, throttled: false, user_data: 300 };
-    for start in [1, 20, 100, 1000].into_iter().flat_map(|count| [free(count, false), free(count, true)]) {
+    for start in
+        [1, 20, 100, 1000].into_iter().flat_map(|count| [free(count, false), free(count, true)])
+    {
         let count = f64::from(start.count);
         let floor = count / AT_A_TIME * LATENCY;
         let (times, beside) = if start.remembers { (1.3, 0.4) } else { (1.5, 2.0) };
         let spent = announce(ours, before, start);
         bars.check("wall s", spent.wall, BOOT + times * floor + beside);
-        bars.check("requests / node", spent.requests / count, if start.count == 1000 { 1.02 } else { 30.0 });
+        bars.check(
+            "requests / node",
+            spent.requests / count,
+            if start.count == 1000 { 1.02 } else { 30.0 },
+        );
         let cpu = if start.count == 1 { 12.0 } else { 3.0 };
         bars.check("CPU ms / node", spent.cpu * 1e3 / count, cpu);
         bars.check("peak MB", spent.megabytes, 20.0);
@@ -162,7 +170,11 @@ fn announce(ours: &Path, before: Option<&Path>, start: Start) -> program::Spent 
     let show = |name: &str, spent: &program::Spent| {
         println!(
             "{name:>30} {:.2} s, {:.1} ms of CPU, {:.1} MB, {} requests, {} rejected",
-            spent.wall, spent.cpu * 1e3, spent.megabytes, spent.requests, spent.rejected
+            spent.wall,
+            spent.cpu * 1e3,
+            spent.megabytes,
+            spent.requests,
+            spent.rejected
         );
     };
     if let Some(before) = before {
@@ -178,7 +190,7 @@ fn measure(client: (u32, Speed), throttled: bool) -> (Spent, Asked) {
     let directory = std::env::temp_dir().join(format!("bench-oci-{}", std::process::id()));
     std::fs::create_dir_all(&directory).expect("a directory");
     let kind = if throttled { Cloud::Throttled } else { Cloud::Free };
-    let cloud = Child::start(&directory, kind);
+    let cloud = Child::start(&directory, kind, "127.0.0.1:0");
     let spent = client::spawn(client, &cloud.endpoint, &directory.join("config"));
     let asked = cloud.stop();
     std::fs::remove_dir_all(&directory).expect("it was there");

@@ -9,9 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Nodes in slurm.conf; those behind the measured ones are started before, so that there is a pace to remember.
-const NODES: u32 = 1400;
-const LEARNED: std::ops::RangeInclusive<u32> = 1001..=1400;
+/// Nodes of an earlier start, which learns the pace.
+const LEARNED: u32 = 400;
 
 /// What one start took.
 pub struct Spent {
@@ -39,28 +38,28 @@ pub fn measure(executable: &Path, start: Start) -> Spent {
     let _ = fs::remove_dir_all(&directory);
     fs::create_dir_all(directory.join("bin")).expect("a directory");
     let kind = if start.throttled { Cloud::ThrottledStart } else { Cloud::Start };
-    let cloud = Child::start(&directory, kind);
-    write(&directory, &cloud.endpoint, start.user_data);
     let program = link(executable, &directory);
-    let mut before = (0.0, 0.0);
+    let mut address = "127.0.0.1:0".to_owned();
     if start.remembers {
-        run(&program, &directory, LEARNED);
-        before = cloud.asked();
+        // Another cloud at the same address, and other nodes: all that is left of it is what was learned.
+        let cloud = Child::start(&directory, kind, &address);
+        write(&directory, &cloud.endpoint, ("m", LEARNED, start.user_data));
+        run(&program, &directory, "m", LEARNED);
+        cloud.endpoint.trim_start_matches("http://").clone_into(&mut address);
+        cloud.stop();
     }
-    let (wall, cpu, megabytes) = run(&program, &directory, 1..=start.count);
-    let (requests, rejected) = cloud.asked();
-    cloud.stop();
+    let cloud = Child::start(&directory, kind, &address);
+    write(&directory, &cloud.endpoint, ("n", start.count, start.user_data));
+    let (wall, cpu, megabytes) = run(&program, &directory, "n", start.count);
+    let asked = cloud.stop();
+    let (requests, rejected) = (asked.launches() + asked.others(), asked.rejected);
     fs::remove_dir_all(&directory).expect("it was there");
-    Spent { wall, cpu, megabytes, requests: requests - before.0, rejected: rejected - before.1 }
+    Spent { wall, cpu, megabytes, requests, rejected }
 }
 
 /// One call, from its start to its end: by then Slurm has all addresses.
-fn run(
-    program: &Path,
-    directory: &Path,
-    nodes: std::ops::RangeInclusive<u32>,
-) -> (f64, f64, f64) {
-    let hosts = format!("n[{:04}-{:04}]", nodes.start(), nodes.end());
+fn run(program: &Path, directory: &Path, stem: &str, count: u32) -> (f64, f64, f64) {
+    let hosts = format!("{stem}[0001-{count:04}]");
     let begin = Instant::now();
     let mut child = Command::new(program)
         .arg("--config")
@@ -78,8 +77,7 @@ fn run(
     let _ = child.try_wait();
     assert_eq!(code, 0, "startnode {hosts}: see {}", directory.join("log").display());
     let told = fs::read_to_string(directory.join("told")).unwrap_or_default();
-    let last = format!("n{:04}", nodes.end());
-    assert!(told.contains(last.trim_start_matches('n')), "{last} has no address: {told}");
+    assert!(told.contains(&format!("{count:04}")), "the last of {hosts} has no address: {told}");
     (wall, cpu, megabytes)
 }
 
@@ -115,17 +113,19 @@ fn link(executable: &Path, directory: &Path) -> PathBuf {
     program
 }
 
-fn write(directory: &Path, endpoint: &str, user_data: usize) {
+fn write(directory: &Path, endpoint: &str, (stem, count, user_data): (&str, u32, usize)) {
     let at = directory.display();
-    let mut conf = format!("ClusterName=bench\nResumeTimeout=600\nNodeName=n[0001-{NODES:04}] ");
-    let _ = writeln!(conf, "State=CLOUD CPUs=2 RealMemory=10000 Features=shape=VM.Standard2.1,ad=1");
+    let mut conf =
+        format!("ClusterName=bench\nResumeTimeout=600\nNodeName={stem}[0001-{count:04}] ");
+    let _ =
+        writeln!(conf, "State=CLOUD CPUs=2 RealMemory=10000 Features=shape=VM.Standard2.1,ad=1");
     conf.push_str("PartitionName=main Nodes=ALL Default=YES\n");
     let yaml = format!(
         "csp: oracle\nregion: us-phoenix-1\ncompartment_id: ocid1.compartment.oc1..aaaacomp\n\
          subnet_id: ocid1.subnet.oc1.phx.aaaasub\nimage_id: ocid1.image.oc1.phx.img001\n\
          ad_root: 'Uocm:PHX-AD-'\ncluster_id: bench\nendpoint: {endpoint}\nconfig_file: {at}/config\n\
          slurm_conf: {at}/slurm.conf\nslurm_bin: {at}/bin\nbootstrap_file: {at}/bootstrap.sh\n\
-         elastic: {{state_dir: {at}/state, log: {at}/log, concurrency: 32}}\n"
+         elastic: {{state_dir: {at}/state, log: {at}/log}}\n"
     );
     // Not the same byte over and over, which would be compressed to nothing.
     let mut seed = 1_u32;
@@ -134,8 +134,20 @@ fn write(directory: &Path, endpoint: &str, user_data: usize) {
         char::from(b'a' + u8::try_from(seed >> 28).expect("four bits"))
     };
     let script: String = "#!/bin/sh\n# ".chars().chain((0..user_data).map(byte)).collect();
-    for (name, text) in [("slurm.conf", &conf), ("startnode.yaml", &yaml), ("bootstrap.sh", &script)]
-    {
+    let mut nodes = String::new();
+    for number in 1..=count {
+        let _ = writeln!(
+            nodes,
+            "NodeName={stem}{number:04} Arch=x86_64 CPUTot=2 NodeAddr={stem}{number:04} NodeHostName={stem}{number:04} \
+             RealMemory=10000 State=ALLOCATED+CLOUD+NOT_RESPONDING+POWERING_UP Partitions=main BootTime=None CfgTRES=cpu=2"
+        );
+    }
+    for (name, text) in [
+        ("nodes", &nodes),
+        ("slurm.conf", &conf),
+        ("startnode.yaml", &yaml),
+        ("bootstrap.sh", &script),
+    ] {
         fs::write(directory.join(name), text).expect("a directory of ours");
     }
 }
@@ -145,21 +157,14 @@ pub fn slurm(directory: &Path, arguments: &[String]) {
     match arguments.first().map(String::as_str) {
         Some("--version") => println!("slurm 24.11.5"),
         Some("--all") => {
-            let mut text = String::new();
-            for number in 1..=NODES {
-                let _ = writeln!(
-                    text,
-                    "NodeName=n{number:04} Arch=x86_64 CPUTot=2 NodeAddr=n{number:04} NodeHostName=n{number:04} \
-                     RealMemory=10000 State=ALLOCATED+CLOUD+NOT_RESPONDING+POWERING_UP Partitions=main BootTime=None \
-                     CfgTRES=cpu=2"
-                );
-            }
+            let text = fs::read_to_string(directory.join("nodes")).expect("our own file");
             print!("{text}");
         }
         Some("update") => {
             let line = format!("{}\n", arguments.join(" "));
             let path = directory.join("told");
-            let mut file = fs::OpenOptions::new().create(true).append(true).open(path).expect("ours");
+            let mut file =
+                fs::OpenOptions::new().create(true).append(true).open(path).expect("ours");
             std::io::Write::write_all(&mut file, line.as_bytes()).expect("written");
         }
         // Instance ids, one in a line.

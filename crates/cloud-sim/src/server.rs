@@ -380,7 +380,7 @@ fn compressed(headers: &HeaderMap, body: &Bytes) -> Option<Bytes> {
     if !takes || body.len() < COMPRESSED {
         return None;
     }
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(body).ok()?;
     encoder.finish().ok().map(Bytes::from)
 }

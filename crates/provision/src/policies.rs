@@ -51,7 +51,7 @@ impl Default for Policies {
             on_partial: OnPartial::default(),
             rebuild: RebuildHow::default(),
             cooldown: Duration::from_mins(10),
-            concurrency: 16,
+            concurrency: 32,
             deadline: Duration::from_mins(9),
             grace: Duration::from_mins(5),
             oldest: None,

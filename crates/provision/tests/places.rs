@@ -1,7 +1,8 @@
 //! The places that a node's line lists: preemptible machines first, others after a time, the cheapest first.
 
 use crate::common::{Bed, conf, names, node};
-use cloud_core::{InstanceState, ShapeName, Zone};
+use cloud_core::memory::MemoryCloudSettings;
+use cloud_core::{InstanceState, Shape, ShapeName, Zone};
 use history::cost::Prices;
 use provision::state::EventKind;
 use provision::{Outcome, Report, run};
@@ -13,7 +14,11 @@ use tokio::time::{Instant, sleep};
 const SPOT: &str = "shape=small,ad=1,preemptible=true,give_up_after=600";
 
 fn bed(features: &str) -> Bed {
-    let mut bed = Bed::new("n[1-4]");
+    let mut settings = MemoryCloudSettings::default();
+    let mut tiny = Shape::new(ShapeName::new("tiny"), 2, 15_000);
+    tiny.zones = vec![Zone::new("zone-1")];
+    settings.shapes.push(tiny);
+    let mut bed = Bed::with("n[1-4]", settings);
     bed.config = conf(&format!("NodeName=n[1-4] State=CLOUD CPUs=2 Features={features}"));
     bed.site.policies.cooldown = Duration::from_mins(2);
     bed
@@ -92,8 +97,8 @@ async fn the_places_of_a_node_come_before_the_fallback_of_the_site() {
 
 #[tokio::test(start_paused = true)]
 async fn places_are_tried_cheapest_first_where_prices_are_known() {
-    let prices = "currency: USD\nshapes: {flex: 0.01, small: {hour: 0.05, preemptible: 0.02}}\n";
-    let mut bed = bed("shape=small,ad=1,place1=//on-demand,place2=//preemptible,place3=flex//");
+    let prices = "currency: USD\nshapes: {tiny: 0.01, small: {hour: 0.05, preemptible: 0.02}}\n";
+    let mut bed = bed("shape=small,ad=1,place1=//on-demand,place2=//preemptible,place3=tiny//");
     start(&bed, "n1").await;
     assert_eq!(
         launched(&bed, "n1"),
@@ -102,8 +107,8 @@ async fn places_are_tried_cheapest_first_where_prices_are_known() {
     );
     bed.site.prices = Some(Prices::read("prices.yaml", prices).unwrap());
     start(&bed, "n2").await;
-    assert_eq!(launched(&bed, "n2").1, "flex");
-    bed.cloud.set_capacity(ShapeName::new("flex"), Some(Zone::new("zone-1")), Some(0));
+    assert_eq!(launched(&bed, "n2").1, "tiny");
+    bed.cloud.set_capacity(ShapeName::new("tiny"), Some(Zone::new("zone-1")), Some(0));
     start(&bed, "n3").await;
     assert!(launched(&bed, "n3").0, "then the preemptible one");
     bed.cloud.set_preemptible(false);
@@ -157,10 +162,17 @@ async fn a_job_whose_machine_is_preempted_is_requeued_and_completes_and_no_machi
     let took = live(&bed, job, &JobState::Completed).await.expect("it completes elsewhere");
     assert!(bed.slurm.job(job).unwrap().restarts > 0, "it was requeued");
     println!("preempted after 5 minutes, completed {took:?} later");
-    let nodes = names("n[1-4]");
-    for _ in 0..3 {
-        bed.run(async |run| run::stop(run, &nodes).await).await;
-        sleep(Duration::from_mins(1)).await;
+    // Slurm has them stopped when they were idle for some time.
+    for _ in 0..7200 {
+        if bed.live().is_empty() {
+            return;
+        }
+        for call in bed.slurm.tick() {
+            if let Call::Suspend { nodes } = call {
+                stop(&bed, &nodes.to_string()).await;
+            }
+        }
+        sleep(Duration::from_secs(1)).await;
     }
-    assert!(bed.live().is_empty(), "{:?}", bed.live());
+    panic!("machines are left: {:?}", bed.live());
 }

@@ -37,3 +37,48 @@ pub(super) fn beginning(body: &Bytes, longest: usize) -> Bytes {
     let _ = MultiGzDecoder::new(body.as_ref()).take(longest).read_to_end(&mut text);
     text.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Method, Response, StatusCode, Url};
+    use super::*;
+    use crate::{ApiOperation, ErrorKind};
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write as _;
+
+    fn compressed(text: &str) -> Bytes {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap().into()
+    }
+
+    fn response(body: Bytes) -> Response {
+        let pair = (CONTENT_ENCODING, HeaderValue::from_static(GZIP));
+        let headers = [pair].into_iter().collect();
+        Response { status: StatusCode::OK, headers, body, request_id: None }
+    }
+
+    fn request() -> Request {
+        let url = Url::parse("http://cloud/").unwrap();
+        Request::new(ApiOperation::List, Method::GET, url).accepting_gzip()
+    }
+
+    #[test]
+    fn a_compressed_body_is_read_and_a_broken_one_is_no_short_listing() {
+        assert_eq!(request().headers().get("accept-encoding").unwrap(), "gzip");
+        let body = compressed("[1, 2, 3]");
+        assert_eq!(response(body.clone()).json::<Vec<u8>>(&request()).unwrap(), [1, 2, 3]);
+        for broken in [body.slice(..body.len() - 12), Bytes::from_static(b"[1]"), Bytes::new()] {
+            let error = response(broken).json::<Vec<u8>>(&request()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Protocol, "{error}");
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_an_error_is_read_however_long_it_is() {
+        let text = "out of capacity ".repeat(1000);
+        assert_eq!(beginning(&compressed(&text), 15), "out of capacity");
+        assert_eq!(beginning(&Bytes::from_static(b"plain"), 15), "");
+    }
+}

@@ -74,7 +74,9 @@ impl Transport {
 
     /// Reads the body. For an error, the start is enough.
     async fn read(&self, response: &mut reqwest::Response) -> Result<Bytes, TransportError> {
-        let mut body = BytesMut::new();
+        let announced = response.content_length().and_then(|length| usize::try_from(length).ok());
+        let mut body =
+            BytesMut::with_capacity(announced.unwrap_or_default().min(self.config.largest_body));
         while let Some(chunk) = response.chunk().await.map_err(TransportError::Broken)? {
             let room = self.config.largest_body.saturating_sub(body.len());
             body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));

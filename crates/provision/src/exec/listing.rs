@@ -15,9 +15,11 @@ use tokio::time::{Instant, sleep_until};
 
 /// When a launched instance is first looked for: none runs sooner.
 const FIRST_LOOK: Duration = Duration::from_millis(750);
-/// The pauses between listings.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
+/// The pauses between listings that only show whether launched instances run.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// The first pause between listings that others count, who conclude from what they do not show.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause while it is not known what a launch has done.
 const AMBIGUOUS_PAUSE: Duration = Duration::from_secs(2);
 
@@ -133,16 +135,27 @@ impl Listing {
         self.changed.notify_waiters();
     }
 
-    /// The pause before the next listing, if the last one took so long.
-    fn pause(&self, took: Duration) -> Duration {
+    /// The pause before the next listing, if the last one took so long and all wait for instances that were launched. None if
+    /// some wait for something else.
+    fn pause(&self, took: Duration) -> Option<Duration> {
         let (now, waiting) = (Instant::now(), self.waiting.borrow());
-        let ambiguous = waiting.values().any(|(wait, _)| *wait == Wait::Ambiguous);
-        let longest = if ambiguous { AMBIGUOUS_PAUSE } else { LONGEST_PAUSE };
+        if !waiting.values().all(|(wait, _)| matches!(wait, Wait::Launched(_))) {
+            return None;
+        }
         let oldest = waiting.values().map(|(_, since)| *since).min().unwrap_or(now);
         let (oldest, all) = (now - oldest, now - self.since.get());
         // What takes long to boot is looked at less often, and so is what takes long to list, or to launch one after the other.
-        let pause = (oldest * 15 / 100).max(all / 20).max(took / 2);
-        pause.clamp(SHORTEST_PAUSE, longest)
+        let age = oldest.as_secs_f64();
+        let pause = Duration::try_from_secs_f64(age / 8.0 + age * age / 100.0);
+        let pause = pause.unwrap_or(LONGEST_PAUSE).max((all / 20).min(FIRST_PAUSE)).max(took);
+        Some(pause.clamp(SHORTEST_PAUSE, LONGEST_PAUSE))
+    }
+
+    /// The longest pause for those who wait now.
+    fn longest_pause(&self) -> Duration {
+        let is_ambiguous = |(wait, _): &(Wait, Instant)| *wait == Wait::Ambiguous;
+        let ambiguous = self.waiting.borrow().values().any(is_ambiguous);
+        if ambiguous { AMBIGUOUS_PAUSE } else { LONGEST_PAUSE }
     }
 
     /// Waits until a listing is due and somebody waits for it.
@@ -168,11 +181,17 @@ impl Shared<'_> {
     /// Lists while anybody waits for it, a little less often each time; never returns.
     pub(super) async fn refresh_listing(&self) {
         let listing = &self.listing;
+        let mut slow = FIRST_PAUSE;
         loop {
             listing.due().await;
             let begun = Instant::now();
             let listed = self.list().await;
-            listing.next.set(Instant::now() + listing.pause(begun.elapsed()));
+            let pause = listing.pause(begun.elapsed()).unwrap_or_else(|| {
+                let pause = slow.min(listing.longest_pause());
+                slow = (slow * 3 / 2).min(LONGEST_PAUSE);
+                pause
+            });
+            listing.next.set(Instant::now() + pause);
             if let Some(listed) = listed {
                 let count = listing.latest.borrow().0 + 1;
                 listing.latest.replace((count, Rc::new(listed)));

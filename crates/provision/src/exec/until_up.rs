@@ -7,11 +7,16 @@ use crate::failure::Failure;
 use crate::retry::Retry;
 use crate::site::Place;
 use cloud_core::{ErrorKind, Instance, InstanceId, InstanceState};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// Consecutive listings without an instance before it is looked up by id: for one that was listed
 /// before, and for one that never was.
 const MISSED: u32 = 2;
 const MISSED_NEW: u32 = 4;
+
+/// Listings that come sooner after one another count as one: what they do not show may only be late.
+const APART: Duration = Duration::from_millis(1500);
 
 /// How often a start of a stopped instance is requested.
 const MOST_STARTS: u32 = 3;
@@ -113,14 +118,19 @@ impl NodeWork<'_> {
     ) -> Result<Stands, Failure> {
         let mut waiter = Waiter::new(self.shared, &self.name, self.wait_for(id));
         let (mut listed, mut missed, mut stalled) = (false, 0, 0);
+        let mut counted: Option<Instant> = None;
         loop {
             let hidden = missed >= if listed { MISSED } else { MISSED_NEW };
             let instance = match shown.take() {
                 Some(instance) => Some(instance),
                 None => self.next_sight(id, &mut waiter, hidden).await?,
             };
+            let counts = counted.is_none_or(|last| last.elapsed() >= APART);
+            if counts {
+                counted = Some(Instant::now());
+            }
             let Some(instance) = instance else {
-                missed = if hidden { 0 } else { missed + 1 };
+                missed = if hidden { 0 } else { missed + u32::from(counts) };
                 continue;
             };
             (missed, listed) = (0, true);
@@ -140,7 +150,7 @@ impl NodeWork<'_> {
                 }
                 InstanceState::Stopped if until_stopped => return Ok(Stands::Stopped),
                 // The first listings may still show the state before the start.
-                InstanceState::Stopped => stalled += 1,
+                InstanceState::Stopped => stalled += u32::from(counts),
                 InstanceState::Pending
                 | InstanceState::Running
                 | InstanceState::Stopping

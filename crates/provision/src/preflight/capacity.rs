@@ -31,7 +31,10 @@ pub(super) fn limits(cloud: &CloudFacts, wanted: Wanted<'_>) -> Vec<Check> {
 /// Checks that the cloud has the shapes of the nodes in their zones.
 pub(super) fn places(cloud: &CloudFacts, wanted: Wanted<'_>) -> Vec<Check> {
     let Wanted { nodes, site, .. } = wanted;
-    if nodes.iter().all(|node| node.zone().is_none()) && site.fallback.is_empty() {
+    let has_places =
+        |node: &NodeDef| node.features.as_ref().is_some_and(|it| !it.places().is_empty());
+    let is_free = |node: &NodeDef| node.zone().is_none() && !has_places(node);
+    if nodes.iter().all(is_free) && site.fallback.is_empty() {
         return Vec::new();
     }
     match &cloud.shapes {
@@ -46,6 +49,7 @@ fn offered(offered: &[Shape], wanted: Wanted<'_>) -> Vec<Check> {
     let Wanted { nodes, site, description } = wanted;
     let zones: BTreeSet<&Zone> = offered.iter().flat_map(|shape| &shape.zones).collect();
     let (wanted, others) = machines(nodes, site);
+    let list = if site.fallback.is_empty() { "places" } else { "fallback" };
     let mut checks = Vec::new();
     for zone in unknown(&wanted, &zones) {
         let all = names(&zones);
@@ -57,8 +61,7 @@ fn offered(offered: &[Shape], wanted: Wanted<'_>) -> Vec<Check> {
     }
     for zone in unknown(&others, &zones) {
         let all = names(&zones);
-        checks
-            .push(Check::fail(format!("fallback names the zone {zone}, and the cloud has {all}")));
+        checks.push(Check::fail(format!("{list} names the zone {zone}, and the cloud has {all}")));
     }
     for (shape, zone) in wanted.iter().filter(|place| !is_there(place, offered, &zones)) {
         let place = zone.as_ref().map(|zone| format!(" in {zone}")).unwrap_or_default();
@@ -68,9 +71,7 @@ fn offered(offered: &[Shape], wanted: Wanted<'_>) -> Vec<Check> {
     }
     for (shape, zone) in others.iter().filter(|place| !is_there(place, offered, &zones)) {
         let place = zone.as_ref().map(|zone| format!(" in {zone}")).unwrap_or_default();
-        checks.push(Check::fail(format!(
-            "fallback: the cloud has no {shape}{place}; change fallback"
-        )));
+        checks.push(Check::fail(format!("{list}: the cloud has no {shape}{place}; change {list}")));
     }
     let known = wanted.iter().chain(&others).any(|(_, zone)| zone.is_some()) && !zones.is_empty();
     if checks.is_empty() && known {

@@ -22,7 +22,11 @@ pub(super) fn too_small(
     let check = |(name, shape): (&str, slurmconf::NodeShape)| {
         let offered = Size::of(&shape, policy.real_memory(name, &shape));
         let mut small = Hostlist::new();
-        for node in nodes.iter().filter(|node| offered.is_less_than(node, shapes)) {
+        // A group with places of its own does not use these.
+        let uses = |node: &&NodeDef| {
+            node.features.as_ref().is_none_or(|features| features.places().is_empty())
+        };
+        for node in nodes.iter().filter(uses).filter(|node| offered.is_less_than(node, shapes)) {
             small.append(&node.names);
         }
         let Size { cpus, memory, .. } = offered;

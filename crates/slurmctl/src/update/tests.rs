@@ -149,7 +149,7 @@ fn nodes_with_the_same_comment_share_a_command() {
         item.comment = Some(text.to_owned());
     }
     let expected = [
-        "update nodename=n[1,3] nodeaddr=10.0.0.1,10.0.0.1 comment=m1 in a",
+        "update nodename=n[1,3] nodeaddr=10.0.0.[1,1] comment=m1 in a",
         "update nodename=n2 nodeaddr=10.0.0.1 comment=m1 in b",
     ];
     assert_eq!(lines(&Update::addresses(&items, NEW).0), expected);
