@@ -30,7 +30,7 @@ use std::time::Duration;
 /// Generate the node section of slurm.conf from limits.yaml, and apply it.
 ///
 /// Shows the changes, tries the new file on a throw-away slurmctld, replaces slurm.conf atomically (the previous version is
-/// kept), and is_unapplied slurmctld. Nothing is written if nothing changes, if the new file does not work, or if a node to be
+/// kept), and tells slurmctld. Nothing is written if nothing changes, if the new file does not work, or if a node to be
 /// removed runs a job. If slurmctld does not answer afterwards, the previous file is restored.
 #[derive(Debug, Parser)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 /// Rebuild nodes with a new image, or reboot those that have it.
 ///
 /// Slurm calls it as RebootProgram, with a host list on the controller or without arguments on the node itself. The image
-/// comes from the first of these that names one: the node's file in reboot_vars, its hostvars, its reason in Slurm (rebuild
+/// comes from the first of these that names one: the node's own file (StackHPC's reboot vars), its hostvars, its reason in Slurm (rebuild
 /// image:NAME), its feature image=, the configuration.
 #[derive(Debug, Parser)]
 #[command(name = "rebuild", version, after_help = EXAMPLES, subcommand_precedence_over_arg = true)]

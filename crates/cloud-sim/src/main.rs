@@ -20,7 +20,7 @@ struct Arguments {
     /// Where `endpoint`, `oci/config` and `machines.log` are written
     #[arg(long, value_name = "DIRECTORY")]
     state: PathBuf,
-    /// CloudSettings, faults, capacity and limits at the start, as YAML or JSON
+    /// Settings, faults, capacity and limits at the start, as YAML or JSON
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
     /// How many times as fast as ours the cloud's clock runs

@@ -376,8 +376,8 @@ const COMPRESSED: usize = 16 << 10;
 /// The body as a client wants it that takes gzip; none if it stays as it is.
 fn compressed(headers: &HeaderMap, body: &Bytes) -> Option<Bytes> {
     let taken = headers.get(ACCEPT_ENCODING)?.to_str().ok()?;
-    let takes = taken.split(',').any(|word| word.trim().eq_ignore_ascii_case("gzip"));
-    if !takes || body.len() < COMPRESSED {
+    let accepts = taken.split(',').any(|word| word.trim().eq_ignore_ascii_case("gzip"));
+    if !accepts || body.len() < COMPRESSED {
         return None;
     }
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());

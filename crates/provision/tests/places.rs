@@ -38,8 +38,7 @@ async fn stop(bed: &Bed, nodes: &str) {
 fn launched(bed: &Bed, name: &str) -> (bool, String, String) {
     let log = bed.state.history().unwrap();
     let mut launches = log.events.into_iter().filter(|event| event.event == EventKind::Launched);
-    let last =
-        launches.rfind(|event| event.node.as_deref() == Some(name)).expect("it was launched");
+    let last = launches.rfind(|event| event.node.as_deref() == Some(name)).unwrap();
     let place = last.place();
     (place.preemptible, place.shape.unwrap_or_default(), place.zone.unwrap_or_default())
 }

@@ -73,9 +73,9 @@ mod tests {
 
     #[test]
     fn a_reservation_is_made_and_read_in_slurms_words() {
-        let start = SystemTime::UNIX_EPOCH + Duration::from_secs(1_798_768_800);
+        let start = SystemTime::UNIX_EPOCH + Duration::from_hours(499_658);
         let node = NodeName::new("n3").unwrap();
-        let ours = Reservation { node, start, duration: Duration::from_mins(60) };
+        let ours = Reservation { node, start, duration: Duration::from_hours(1) };
         assert_eq!(
             ours.create().join(" "),
             "create reservation reservationname=elastic_maintenance_n3 starttime=2027-01-01T02:00:00 duration=60 nodes=n3 \

@@ -153,14 +153,14 @@ impl Change<'_> {
         // Before the report, because a rolled-back file is a failure.
         let verdict = applied.verify_or_roll_back(&report).await;
         verdict.warning.iter().for_each(|warning| context.warn(warning));
-        let applies = report.slurm_told && verdict.rolled_back.is_empty();
+        let is_taken = report.slurm_told && verdict.rolled_back.is_empty();
         report.failures.extend(verdict.rolled_back);
         let code = context.report(common, &report);
         context.notify(&report).await;
-        if applies {
+        if is_taken {
             applied.remember(&*context.state);
         }
-        if applies && code == SUCCESS && applied.is_written() && !common.json {
+        if is_taken && code == SUCCESS && applied.is_written() && !common.json {
             // Earlier warnings, such as that slurmctld did not answer, are outdated.
             context.output.print_unless_quiet("slurmctld runs with the new file");
         }
