@@ -40,8 +40,10 @@ fn goes_on_elsewhere(series: &str) {
     });
     if !expedites {
         // It waits for its credential to end, and would get the first node again.
-        cluster.until("the node is given back", || !cluster.node(HERE).contains("POWERING_UP"));
-        let _ = cluster.well("reconcile", &["--apply"]);
+        cluster.until("the node is kept from jobs", || {
+            let _ = cluster.well("reconcile", &["--apply"]);
+            cluster.node(HERE).contains("+DRAIN")
+        });
     }
     let configuring =
         moment("the job has another node", &cluster, || cluster.job(job, "NodeList") == ELSEWHERE);
