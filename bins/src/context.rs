@@ -134,6 +134,7 @@ fn files(settings: &Settings, environment: &Environment, slurm: &wiring::Slurm) 
         slurm_conf: Some(slurm.path.clone()),
         hosts: kept(&settings.paths.hosts),
         inventory: kept(&settings.paths.inventory),
+        topology: kept(&settings.paths.topology),
         metrics: kept(&settings.elastic.metrics),
     }
 }

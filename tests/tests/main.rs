@@ -31,3 +31,4 @@ mod resume_timeout;
 mod soak;
 mod stop_all;
 mod testbed;
+mod topology;

@@ -49,6 +49,7 @@ pub(crate) fn instance(server: Server, primary: &Primary) -> Instance {
     instance.tags = tags;
     instance.shape = server.flavor.original_name.map(ShapeName::new);
     instance.zone = server.zone.filter(|zone| !zone.is_empty()).map(Zone::new);
+    instance.location = server.host.filter(|host| !host.is_empty()).into_iter().collect();
     // What boots from a volume has none of Nova's own.
     let noted = || metadata.get(tags::BOOT_IMAGE).and_then(|image| uuid(image));
     instance.image = server.image.map(|image| image.id).or_else(noted).map(ImageId::new);
