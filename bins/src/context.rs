@@ -142,6 +142,7 @@ fn files(settings: &Settings, environment: &Environment, slurm: &wiring::Slurm) 
         slurm_conf: Some(slurm.path.clone()),
         hosts: expand(&settings.paths.hosts),
         inventory: expand(&settings.paths.inventory),
+        topology: expand(&settings.paths.topology),
         metrics: expand(&settings.elastic.metrics),
     }
 }

@@ -33,3 +33,4 @@ mod resume_timeout;
 mod soak;
 mod stop_all;
 mod testbed;
+mod topology;

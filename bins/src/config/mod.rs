@@ -89,6 +89,9 @@ pub struct Paths {
     /// A hosts file with a managed block.
     #[serde(rename = "hosts_file")]
     pub hosts: Option<String>,
+    /// Slurm's topology.conf, which is kept up to date.
+    #[serde(rename = "topology_file")]
+    pub topology: Option<String>,
     /// An Ansible inventory to keep up to date.
     #[serde(rename = "inventory_file")]
     pub inventory: Option<String>,

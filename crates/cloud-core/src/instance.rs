@@ -23,6 +23,8 @@ pub struct Instance {
     pub shape: Option<ShapeName>,
     /// Its zone.
     pub zone: Option<Zone>,
+    /// Where it is inside of its zone, from the widest unit to the narrowest, as far as the cloud shows it.
+    pub location: Vec<String>,
     /// The image on its boot disk. Nova reports the new one as soon as a rebuild starts, so it is meaningful only while the
     /// instance is running.
     pub image: Option<ImageId>,
@@ -46,6 +48,7 @@ impl Instance {
             tags: Tags::new(),
             shape: None,
             zone: None,
+            location: Vec::new(),
             image: None,
             address: None,
             created: None,

@@ -19,6 +19,7 @@ pub(crate) struct Instance {
     pub(crate) freeform_tags: BTreeMap<String, String>,
     pub(crate) shape: Option<String>,
     pub(crate) availability_domain: Option<String>,
+    pub(crate) fault_domain: Option<String>,
     pub(crate) image_id: Option<String>,
     pub(crate) source_details: Option<Source>,
     pub(crate) time_created: Option<String>,

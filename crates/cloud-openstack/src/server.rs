@@ -49,6 +49,7 @@ pub(crate) fn instance(server: Server, primary: &Primary) -> Instance {
     instance.tags = tags;
     instance.shape = server.flavor.original_name.map(ShapeName::new);
     instance.zone = server.zone.filter(|zone| !zone.is_empty()).map(Zone::new);
+    instance.location = server.host.filter(|host| !host.is_empty()).into_iter().collect();
     // Nova reports no image for a server that boots from a volume.
     let noted = || metadata.get(tags::BOOT_IMAGE).and_then(|image| uuid(image));
     instance.image = server.image.map(|image| image.id).or_else(noted).map(ImageId::new);

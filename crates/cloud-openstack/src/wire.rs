@@ -135,6 +135,9 @@ pub(crate) struct Server {
     pub(crate) addresses: BTreeMap<String, Vec<Address>>,
     #[serde(default, rename = "OS-EXT-AZ:availability_zone")]
     pub(crate) zone: Option<String>,
+    /// The host, as one project may tell it from others; empty while it has none.
+    #[serde(default, rename = "hostId")]
+    pub(crate) host: Option<String>,
     #[serde(default)]
     pub(crate) created: Option<String>,
     #[serde(default)]

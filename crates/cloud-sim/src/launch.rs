@@ -57,6 +57,10 @@ fn build(
     let instance = instance(world, call.object()?, &request)?;
     let number = world.next_number();
     let taken_label = world.taken_label(&request);
+    let mut instance = instance;
+    if world.settings.spread_fault_domains && !call.object()?.contains_key("faultDomain") {
+        instance.fault_domain = format!("FAULT-DOMAIN-{}", number % 3 + 1);
+    }
     let vnic = world.new_vnic(&request, number)?;
     let compute_cluster = call.object()?.text("computeClusterId")?;
     let failure = failure.or(taken_label).or_else(|| call.failure());

@@ -51,6 +51,8 @@ pub struct CloudSettings {
     pub timing: Timing,
     /// How many times as fast as ours the cloud's clock runs; nought stops it.
     pub speed: f64,
+    /// True to put instances that ask for no fault domain into all of them in turn.
+    pub spread_fault_domains: bool,
     /// How many items a page has when the request does not say.
     pub page_size: usize,
     /// False to take launches that name no image and no subnet, which OCI refuses.
@@ -235,6 +237,7 @@ impl Default for CloudSettings {
             compute_clusters: vec!["ocid1.computecluster.oc1.phx.cc1".to_owned()],
             timing: Timing::default(),
             speed: 1.0,
+            spread_fault_domains: false,
             page_size: 100,
             strict_launch: true,
             capacity: Vec::new(),

@@ -24,6 +24,13 @@ pub struct InterruptionPolicy {
 /// The key of a location in a node's free text `extra`.
 const LOCATION: &str = "location=";
 
+/// Where the machine of a node is, as the machine itself has told Slurm: from the widest unit to the narrowest.
+pub(crate) fn location_of(node: &Node) -> Vec<String> {
+    let text = node.extra.as_deref().and_then(|extra| extra.strip_prefix(LOCATION));
+    let units = text.unwrap_or_default().split('/').filter(|unit| !unit.is_empty());
+    units.map(str::to_owned).collect()
+}
+
 /// Tells Slurm in which units the machine of a node is; true if there is nothing more to tell.
 ///
 /// They are in the node's free text `extra`, which outlasts a power-down: a machine that is nowhere in particular clears
@@ -84,7 +91,10 @@ pub fn interruption(
             let free = !state.has_drain() && held(node).is_none();
             let drain = free.then_some(InterruptionStep::Drain(reason));
             let here = jobs.iter().filter(|job| is_on(job, &node.name));
-            drain.into_iter().chain(here.map(|job| InterruptionStep::Requeue(job.id))).collect()
+            let requeue = here.map(|job| InterruptionStep::Requeue(job.id));
+            // The next machine of the node is another.
+            let release = reservation.map(|_| InterruptionStep::ReleaseReservation);
+            drain.into_iter().chain(requeue).chain(release).collect()
         }
         Some(Interruption { kind: InterruptionKind::Maintenance, at: None }) => Vec::new(),
         Some(Interruption { kind: InterruptionKind::Maintenance, at: Some(start) }) => {
@@ -242,6 +252,8 @@ mod tests {
         let first = interruption(&node, &[], None, (announced, &policy));
         let [InterruptionStep::Reserve(reservation)] = &first[..] else { panic!("{first:?}") };
         assert!(interruption(&node, &[], Some(reservation), (announced, &policy)).is_empty());
+        let gone = interruption(&node, &[], Some(reservation), (PREEMPTED, &policy));
+        assert!(gone.ends_with(&[InterruptionStep::ReleaseReservation]), "{gone:?}");
         let over = interruption(&node, &[], Some(reservation), (None, &policy));
         assert_eq!(over, [InterruptionStep::ReleaseReservation]);
     }

@@ -29,6 +29,8 @@ pub struct Files {
     pub hosts: Option<PathBuf>,
     /// The inventory.
     pub inventory: Option<PathBuf>,
+    /// Slurm's topology.conf, which `reconcile` writes.
+    pub topology: Option<PathBuf>,
     /// Numbers for Prometheus, which `reconcile` writes.
     pub metrics: Option<PathBuf>,
 }
@@ -60,7 +62,8 @@ impl fmt::Debug for Tools<'_> {
     }
 }
 
-static NO_FILES: Files = Files { slurm_conf: None, hosts: None, inventory: None, metrics: None };
+static NO_FILES: Files =
+    Files { slurm_conf: None, hosts: None, inventory: None, topology: None, metrics: None };
 
 impl<'a> Tools<'a> {
     /// Tools with the system's clock, that write no files and tell nobody; the methods and fields take the rest.

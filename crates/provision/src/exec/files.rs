@@ -20,6 +20,7 @@ impl Executor<'_> {
             File::SlurmConf => files.slurm_conf.clone(),
             File::Hosts => files.hosts.clone(),
             File::Inventory => files.inventory.clone(),
+            File::Topology => files.topology.clone(),
         }
     }
 
@@ -36,14 +37,18 @@ impl Executor<'_> {
             File::SlurmConf => {
                 self.written = rewritten(self.conf.config(), before, text).ok();
             }
-            File::Hosts | File::Inventory => {}
+            File::Hosts | File::Inventory | File::Topology => {}
         }
     }
 
     /// True if the file still has this text. Otherwise reports a failure.
     fn is_still(&mut self, path: &Path, text: &[u8]) -> bool {
         let now = std::fs::read(path);
-        let same = now.as_ref().is_ok_and(|now| now == text);
+        let missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+        let same = match &now {
+            Ok(now) => now == text,
+            Err(error) => missing(error) && text.is_empty(),
+        };
         if !same {
             let why = now.err().map_or_else(
                 || "was changed while this was under way".to_owned(),
@@ -105,7 +110,7 @@ impl Executor<'_> {
             read => read?,
         };
         let new = match which {
-            File::SlurmConf => return Ok(None),
+            File::SlurmConf | File::Topology => return Ok(None),
             File::Hosts => hosts(&old, &machines, None)?,
             File::Inventory if path.extension().is_some_and(|end| end == "json") => {
                 format!("{:#}\n", inventory_json(&machines, conf)).into_bytes()

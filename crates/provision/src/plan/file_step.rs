@@ -34,4 +34,6 @@ pub enum File {
     Hosts,
     /// The inventory.
     Inventory,
+    /// Slurm's topology.conf.
+    Topology,
 }

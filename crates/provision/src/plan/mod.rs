@@ -28,6 +28,7 @@ mod snapshot;
 mod start;
 mod step;
 mod stop;
+mod topology;
 mod unapplied;
 
 pub use deploy::deploy;
@@ -59,6 +60,7 @@ pub use start::start;
 pub use step::{Clear, MachineStep, Reload, ReportStep, SlurmStep, Step};
 pub(crate) use stop::is_wanted_again;
 pub use stop::{stop, stop_all, stop_by_hand, stop_now};
+pub(crate) use topology::with_topology;
 
 use cloud_core::Tags;
 use hostlist::NodeName;

@@ -235,6 +235,7 @@ impl fmt::Display for File {
             Self::SlurmConf => "slurm.conf",
             Self::Hosts => "hosts",
             Self::Inventory => "inventory",
+            Self::Topology => "topology.conf",
         })
     }
 }

@@ -5,7 +5,7 @@ use super::observe::{Observation, SlurmQuery};
 use super::pass::without;
 use super::telemetry::Telemetry;
 use crate::failure::chain;
-use crate::plan::{self, FindingKind, Plan, Sightings, Step, without_reservations};
+use crate::plan::{self, FindingKind, Plan, Sightings, Step, with_topology, without_reservations};
 use crate::report::Report;
 use crate::state::{Document, change_soon};
 use hostlist::NodeName;
@@ -34,6 +34,7 @@ async fn repair(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Repor
     let reserved = run.tools.slurm.reservations().await.unwrap_or_default();
     let (first, seen) = plan::reconcile(&memory.before, observation.world(run));
     let first = without_reservations(first, &reserved, observation.world(run));
+    let first = placed(run, first, &observation);
     let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
     let nodes: Vec<NodeName> = nodes.into_iter().collect();
     if first.is_idle() {
@@ -51,7 +52,8 @@ async fn repair(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Repor
     observation.warnings.extend(warnings);
     run.find_silent_addresses(&mut observation).await;
     let (plan, seen) = plan::reconcile(&memory.before, observation.world(run));
-    let mut plan = without_reservations(plan, &reserved, observation.world(run));
+    let plan = without_reservations(plan, &reserved, observation.world(run));
+    let mut plan = placed(run, plan, &observation);
     memory.store(run, &seen);
     let is_locked = |node: &NodeName| locked.locks.contains_key(node);
     let others: Vec<NodeName> =
@@ -61,12 +63,26 @@ async fn repair(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Repor
     (run.act(&plan, observation, locked.locks, deadline).await, telemetry)
 }
 
+/// Adds what brings the topology up to date, if there is one to keep. A file that cannot be read is left as it is.
+fn placed(run: &Run<'_>, plan: Plan, observation: &Observation) -> Plan {
+    let Some(path) = &run.tools.files.topology else {
+        return plan;
+    };
+    let before = match std::fs::read(path) {
+        Ok(before) => before,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(_) => return plan,
+    };
+    with_topology(plan, &before, run.tools.slurm.version(), observation.world(run))
+}
+
 /// Returns the plan of [`reconcile`] without storing sightings.
 pub async fn preview_reconcile(run: &Run<'_>) -> (Plan, Observation) {
     let mut observation = run.observe_with(SlurmQuery::NodesAndPerhapsJobs).await;
     run.find_silent_addresses(&mut observation).await;
     let memory = Memory::load(run);
     let (plan, _) = plan::reconcile(&memory.before, observation.world(run));
+    let plan = placed(run, plan, &observation);
     observation.warnings.extend(memory.troubles);
     (plan, observation)
 }
