@@ -132,7 +132,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=pathlib.Path)
     parser.add_argument("--listen", default="127.0.0.1:0", metavar="ADDRESS:PORT")
-    parser.add_argument("--policy", type=pathlib.Path, help="what the user may; without it, all of EC2")
+    parser.add_argument("--policy", type=pathlib.Path, help="what the user may; everything without it")
     arguments = parser.parse_args()
     directory = arguments.directory
     directory.mkdir(parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ def main():
     host, port = arguments.listen.rsplit(":", 1)
     endpoint = start(host, int(port))
     known, iam = contents(endpoint)
-    everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["ec2:*", "iam:*", "sts:*"], "Resource": "*"}]}
+    everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
     policy = json.loads(arguments.policy.read_text()) if arguments.policy else everything
     administrator = client("ec2", endpoint, user(iam, "administrator", everything))
     write_profile(directory, user(iam, "programs", policy))
