@@ -23,7 +23,10 @@ LEFT_OUT = {"user-agent", "content-length", "accept-encoding", "amz-sdk-invocati
 SUBNET, GROUP, IMAGE = "subnet-0a1b2c3d4e5f60718", "sg-0a1b2c3d4e5f60718", "ami-0a1b2c3d4e5f60718"
 NODE = "cheerful-macaw-t3a-small-0001"
 IDS = ["i-0a1b2c3d4e5f60718", "i-0a1b2c3d4e5f60719"]
-TAGS = {"Name": NODE, "cluster": "cheerful-macaw", "type": "compute", "node": NODE}
+TAGS = {"cluster": "cheerful-macaw", "node": NODE, "type": "compute"}
+# What stands in a tag for the name, where instances are launched together; their names are in `names:0` and so on.
+BY_INDEX = "@launch-index"
+NODES = ["cheerful-macaw-t3a-small-0001", "cheerful-macaw-t3a-small-0002", "cheerful-macaw-t3a-small-0003"]
 USER_DATA = "#!/bin/bash\necho 'hello, wörld' > /etc/motd\n"
 
 
@@ -36,94 +39,72 @@ def nic(index=0, **more):
     return {"DeviceIndex": min(index, 1), "SubnetId": SUBNET, "Groups": [GROUP], **more}
 
 
-LAUNCH = {"MinCount": 1, "MaxCount": 1, "ImageId": IMAGE, "InstanceType": "t3a.small", "ClientToken": "4f1d2c3b4a59687f"}
+def filters(**values):
+    return [{"Name": name.replace("__", ":").replace("_", "-"), "Values": given} for name, given in values.items()]
+
+
+TOKEN = "4f1d2c3b4a59687f"
+ONE = {"MinCount": 1, "MaxCount": 1, "ImageId": IMAGE, "InstanceType": "t3a.small", "ClientToken": TOKEN}
+# What ours always say.
+OURS = {
+    **ONE,
+    "MetadataOptions": {"HttpEndpoint": "enabled", "HttpTokens": "required", "InstanceMetadataTags": "enabled"},
+    "TagSpecifications": tags({**TAGS, "Name": NODE}, "instance", "volume"),
+}
+PLACED = {**OURS, "Placement": {"AvailabilityZone": "eu-west-1a"}, "SubnetId": SUBNET, "SecurityGroupIds": [GROUP]}
+RESERVED = "arn:aws:resource-groups:eu-west-1:123456789012:group/gpu"
 TEMPLATE = {"LaunchTemplateId": "lt-0a1b2c3d4e5f60718", "Version": "3"}
-OWN = [{"Name": "tag:cluster", "Values": ["cheerful-macaw"]}, {"Name": "tag:type", "Values": ["compute"]}]
+OWN = filters(tag__cluster=["cheerful-macaw", BY_INDEX], tag__type=["compute", BY_INDEX])
 
 # File name, service, operation, arguments.
 REQUESTS = [
     # As Cluster in the Cloud launches a node.
     ("run-instances-citc", "ec2", "run_instances", {
-        **LAUNCH,
+        **ONE,
         "KeyName": "ec2-user-cheerful-macaw",
         "UserData": USER_DATA,
         "IamInstanceProfile": {"Name": "describe_tags-cheerful-macaw"},
         "NetworkInterfaces": [nic(AssociatePublicIpAddress=True)],
-        "TagSpecifications": tags({key: TAGS[key] for key in ("Name", "cluster", "type")}, "instance"),
+        "TagSpecifications": tags({"Name": NODE, "cluster": "cheerful-macaw", "type": "compute"}, "instance"),
     }),
-    ("run-instances-plain", "ec2", "run_instances", {
-        **LAUNCH,
-        "SubnetId": SUBNET,
-        "SecurityGroupIds": [GROUP],
-        "MetadataOptions": {"HttpTokens": "required"},
-        "TagSpecifications": tags(TAGS, "instance"),
+    ("run-instances", "ec2", "run_instances", PLACED),
+    ("run-instances-many", "ec2", "run_instances", {
+        **PLACED,
+        "MaxCount": 3,
+        "TagSpecifications": tags({**TAGS, "node": BY_INDEX, "names:0": " ".join(NODES)}, "instance", "volume"),
     }),
     ("run-instances-full", "ec2", "run_instances", {
-        **LAUNCH,
-        "MinCount": 1,
-        "MaxCount": 200,
+        **OURS,
         "InstanceType": "p5.48xlarge",
         "KeyName": "key-1",
         "UserData": USER_DATA,
         "IamInstanceProfile": {"Arn": "arn:aws:iam::123456789012:instance-profile/compute"},
-        "EbsOptimized": True,
-        "Placement": {"GroupName": "pack", "Tenancy": "default"},
-        "CapacityReservationSpecification": {
-            "CapacityReservationTarget": {"CapacityReservationId": "cr-0a1b2c3d4e5f60718"},
-        },
+        "Placement": {"GroupName": "pack", "AvailabilityZone": "eu-west-1a"},
+        "CapacityReservationSpecification": {"CapacityReservationTarget": {"CapacityReservationId": "cr-0a1b2c3d4e5f60718"}},
+        "BlockDeviceMappings": [{"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 40, "DeleteOnTermination": True}}],
+        "NetworkInterfaces": [nic(card, InterfaceType="efa", NetworkCardIndex=card, DeleteOnTermination=True) for card in (0, 1)],
+    }),
+    ("run-instances-spot", "ec2", "run_instances", {
+        **PLACED,
         "InstanceMarketOptions": {
             "MarketType": "spot",
             "SpotOptions": {"MaxPrice": "0.5", "SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"},
         },
-        "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled", "InstanceMetadataTags": "enabled"},
-        "BlockDeviceMappings": [
-            {"DeviceName": "/dev/sda1", "Ebs": {"VolumeSize": 40, "VolumeType": "gp3", "Iops": 4000, "Throughput": 250, "Encrypted": True, "DeleteOnTermination": True}},
-        ],
-        "NetworkInterfaces": [
-            nic(InterfaceType="efa", AssociatePublicIpAddress=False, DeleteOnTermination=True),
-            nic(1, InterfaceType="efa-only", NetworkCardIndex=1, DeleteOnTermination=True),
-        ],
-        "InstanceInitiatedShutdownBehavior": "terminate",
-        "CpuOptions": {"CoreCount": 96, "ThreadsPerCore": 1},
-        "TagSpecifications": tags(TAGS, "instance", "volume", "network-interface"),
     }),
     ("run-instances-reservation-group", "ec2", "run_instances", {
-        **LAUNCH,
-        "SubnetId": SUBNET,
-        "SecurityGroupIds": [GROUP],
-        "CapacityReservationSpecification": {
-            "CapacityReservationTarget": {"CapacityReservationResourceGroupArn": "arn:aws:resource-groups:eu-west-1:123456789012:group/gpu"},
-        },
-        "MetadataOptions": {"HttpTokens": "required"},
-        "TagSpecifications": tags(TAGS, "instance"),
+        **PLACED,
+        "CapacityReservationSpecification": {"CapacityReservationTarget": {"CapacityReservationResourceGroupArn": RESERVED}},
     }),
     ("run-instances-capacity-block", "ec2", "run_instances", {
-        **LAUNCH,
-        "SubnetId": SUBNET,
-        "SecurityGroupIds": [GROUP],
+        **PLACED,
         "InstanceMarketOptions": {"MarketType": "capacity-block"},
         "CapacityReservationSpecification": {"CapacityReservationTarget": {"CapacityReservationId": "cr-0a1b2c3d4e5f60718"}},
-        "MetadataOptions": {"HttpTokens": "required"},
-        "TagSpecifications": tags(TAGS, "instance"),
     }),
-    ("run-instances-template", "ec2", "run_instances", {
-        "MinCount": 4,
-        "MaxCount": 4,
-        "ClientToken": LAUNCH["ClientToken"],
-        "LaunchTemplate": TEMPLATE,
-        "InstanceType": "c7i.large",
-        "SubnetId": SUBNET,
-        "TagSpecifications": tags({"cluster": "cheerful-macaw", "type": "compute"}, "instance"),
-    }),
-    ("run-instances-dry-run", "ec2", "run_instances", {
-        **{key: value for key, value in LAUNCH.items() if key != "ClientToken"},
-        "ClientToken": "dry",
-        "SubnetId": SUBNET,
-        "SecurityGroupIds": [GROUP],
-        "DryRun": True,
-    }),
+    ("run-instances-template", "ec2", "run_instances", {**PLACED, "LaunchTemplate": TEMPLATE}),
+    ("run-instances-dry-run", "ec2", "run_instances", {**{key: value for key, value in PLACED.items() if key != "ClientToken"}, "ClientToken": "dry", "DryRun": True}),
+    ("terminate-instances-dry-run", "ec2", "terminate_instances", {"InstanceIds": ["i-00000000000000000"], "DryRun": True}),
     ("create-fleet-instant", "ec2", "create_fleet", {
-        "ClientToken": LAUNCH["ClientToken"],
+        "ClientToken": TOKEN,
         "Type": "instant",
         "LaunchTemplateConfigs": [{
             "LaunchTemplateSpecification": TEMPLATE,
@@ -136,71 +117,38 @@ REQUESTS = [
         "TargetCapacitySpecification": {"TotalTargetCapacity": 8, "DefaultTargetCapacityType": "on-demand"},
         "TagSpecifications": tags({"cluster": "cheerful-macaw", "type": "compute"}, "instance"),
     }),
-    ("create-fleet-spot", "ec2", "create_fleet", {
-        "ClientToken": LAUNCH["ClientToken"],
-        "Type": "instant",
-        "LaunchTemplateConfigs": [{"LaunchTemplateSpecification": TEMPLATE, "Overrides": [{"InstanceType": "c7i.large", "SubnetId": SUBNET, "MaxPrice": "0.05"}]}],
-        "SpotOptions": {"AllocationStrategy": "price-capacity-optimized", "MinTargetCapacity": 1},
-        "TargetCapacitySpecification": {"TotalTargetCapacity": 8, "DefaultTargetCapacityType": "spot"},
-    }),
-    ("describe-instances-first-page", "ec2", "describe_instances", {"Filters": OWN, "MaxResults": 1000}),
+    ("describe-instances", "ec2", "describe_instances", {"Filters": OWN, "MaxResults": 1000}),
     ("describe-instances-next-page", "ec2", "describe_instances", {"Filters": OWN, "MaxResults": 1000, "NextToken": "eyJ2IjoiMiIs/+=="}),
-    ("describe-instances-states", "ec2", "describe_instances", {
-        "Filters": [*OWN, {"Name": "instance-state-name", "Values": ["pending", "running", "shutting-down", "stopping", "stopped"]}],
-        "MaxResults": 1000,
-    }),
-    ("describe-instances-by-name", "ec2", "describe_instances", {"Filters": [*OWN, {"Name": "tag:Name", "Values": [NODE]}], "MaxResults": 1000}),
-    ("describe-instances-by-id", "ec2", "describe_instances", {"InstanceIds": IDS}),
+    ("describe-instances-by-id", "ec2", "describe_instances", {"InstanceIds": IDS[:1]}),
+    ("describe-instances-addresses", "ec2", "describe_instances", {"Filters": filters(instance_id=IDS), "MaxResults": 1000}),
     ("terminate-instances", "ec2", "terminate_instances", {"InstanceIds": IDS}),
-    ("start-instances", "ec2", "start_instances", {"InstanceIds": IDS}),
-    ("stop-instances", "ec2", "stop_instances", {"InstanceIds": IDS}),
-    ("stop-instances-force", "ec2", "stop_instances", {"InstanceIds": IDS, "Force": True}),
-    ("reboot-instances", "ec2", "reboot_instances", {"InstanceIds": IDS}),
-    ("create-tags", "ec2", "create_tags", {"Resources": IDS, "Tags": [{"Key": "Name", "Value": NODE}, {"Key": "node", "Value": NODE}]}),
-    ("delete-tags", "ec2", "delete_tags", {"Resources": IDS, "Tags": [{"Key": "node"}]}),
-    ("describe-images-by-name", "ec2", "describe_images", {
-        "Owners": ["self"],
-        "Filters": [
-            {"Name": "name", "Values": ["citc-slurm-compute-*"]},
-            {"Name": "tag:cluster", "Values": ["cheerful-macaw"]},
-            {"Name": "architecture", "Values": ["x86_64"]},
-        ],
-    }),
-    ("describe-images-by-id", "ec2", "describe_images", {"ImageIds": [IMAGE]}),
-    ("describe-images-paged", "ec2", "describe_images", {"Owners": ["self"], "MaxResults": 1000}),
-    ("describe-instance-types", "ec2", "describe_instance_types", {"InstanceTypes": ["t3a.small", "p5.48xlarge"]}),
-    ("describe-instance-types-paged", "ec2", "describe_instance_types", {"MaxResults": 100}),
-    ("describe-instance-type-offerings", "ec2", "describe_instance_type_offerings", {
-        "LocationType": "availability-zone",
-        "Filters": [{"Name": "instance-type", "Values": ["t3a.small"]}],
-    }),
-    ("describe-subnets", "ec2", "describe_subnets", {"SubnetIds": [SUBNET, "subnet-0a1b2c3d4e5f60719"]}),
-    ("describe-availability-zones", "ec2", "describe_availability_zones", {}),
-    ("describe-launch-template-versions", "ec2", "describe_launch_template_versions", {"LaunchTemplateId": TEMPLATE["LaunchTemplateId"], "Versions": ["3"]}),
-    ("create-image", "ec2", "create_image", {
-        "InstanceId": IDS[0],
-        "Name": "citc-slurm-compute-2",
-        "NoReboot": True,
-        "TagSpecifications": tags({"cluster": "cheerful-macaw"}, "image", "snapshot"),
-    }),
+    ("start-instances", "ec2", "start_instances", {"InstanceIds": IDS[:1]}),
+    ("stop-instances", "ec2", "stop_instances", {"InstanceIds": IDS[:1]}),
+    ("reboot-instances", "ec2", "reboot_instances", {"InstanceIds": IDS[:1]}),
     ("create-replace-root-volume-task", "ec2", "create_replace_root_volume_task", {
         "InstanceId": IDS[0],
         "ImageId": IMAGE,
-        "ClientToken": LAUNCH["ClientToken"],
+        "ClientToken": TOKEN,
         "DeleteReplacedRootVolume": True,
     }),
-    ("describe-replace-root-volume-tasks", "ec2", "describe_replace_root_volume_tasks", {"ReplaceRootVolumeTaskIds": ["replacevol-0a1b2c3d4e5f60718"]}),
-    ("describe-replace-root-volume-tasks-of-instance", "ec2", "describe_replace_root_volume_tasks", {"Filters": [{"Name": "instance-id", "Values": IDS[:1]}]}),
-    ("get-console-output", "ec2", "get_console_output", {"InstanceId": IDS[0], "Latest": True}),
+    ("create-tags", "ec2", "create_tags", {"Resources": IDS[:1], "Tags": [{"Key": "boot-image", "Value": IMAGE}]}),
+    ("describe-replace-root-volume-tasks", "ec2", "describe_replace_root_volume_tasks", {"Filters": filters(instance_id=IDS[:1]), "MaxResults": 1000}),
+    ("describe-images", "ec2", "describe_images", {
+        "Owners": ["self", "amazon"],
+        "Filters": filters(name=["citc-slurm-compute-*"], tag__cluster=["cheerful-macaw"]),
+        "MaxResults": 1000,
+    }),
+    ("describe-images-by-id", "ec2", "describe_images", {"Filters": filters(image_id=[IMAGE])}),
+    ("describe-instance-types", "ec2", "describe_instance_types", {"MaxResults": 100}),
+    ("describe-subnets", "ec2", "describe_subnets", {"Filters": filters(subnet_id=[SUBNET]), "MaxResults": 1000}),
+    ("create-image", "ec2", "create_image", {"InstanceId": IDS[0], "Name": "citc-slurm-compute-2"}),
     ("get-caller-identity", "sts", "get_caller_identity", {}),
-    ("decode-authorization-message", "sts", "decode_authorization_message", {"EncodedMessage": "mT0/+enc=="}),
     ("assume-role", "sts", "assume_role", {"RoleArn": "arn:aws:iam::123456789012:role/slurm", "RoleSessionName": "slurm-elastic", "DurationSeconds": 3600}),
     ("assume-role-with-web-identity", "sts", "assume_role_with_web_identity", {
         "RoleArn": "arn:aws:iam::123456789012:role/slurm",
         "RoleSessionName": "slurm-elastic",
         "WebIdentityToken": "eyJhbGciOi.eyJzdWIi.c2ln",
     }),
-    ("get-service-quota", "service-quotas", "get_service_quota", {"ServiceCode": "ec2", "QuotaCode": "L-1216C47A"}),
     ("list-service-quotas", "service-quotas", "list_service_quotas", {"ServiceCode": "ec2", "MaxResults": 100}),
 ]
 

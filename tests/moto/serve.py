@@ -4,11 +4,13 @@ Writes to DIRECTORY: `endpoint`; `cloud.json`, the ids of all that it has made; 
 the programs under test, whose only permissions are those of POLICY; `log`. The first line of the output is the endpoint.
 
 Ends when its input ends. Each line of the input is a call of boto3 as the administrator of the account, such as
-{"call": "describe_instances", "with": {"MaxResults": 100}}, and is answered by one line: {"answer": ...} or {"error": ...}.
-The call `boots` tells how often each instance has booted, and `reset` changes the number of requests that are let by unsigned.
+{"call": "describe_instances", "with": {"MaxResults": 100}}, of EC2 or of another "service", and is answered by one line:
+{"answer": ...} or {"error": ...}. The call `boots` tells how each instance has booted, `room` sets how many instances fit, and
+`reset` how many requests are let by without a look at their signature.
 """
 
 import argparse
+import functools
 import json
 import logging
 import os
@@ -113,9 +115,10 @@ def write_profile(directory, key):
     credentials.write_text("[default]\n" + "".join(f"{name} = {value}\n" for name, value in key.items()))
 
 
-def obey(line, ec2, endpoint):
+def obey(line, clients, endpoint):
     order = json.loads(line)
     call, arguments = order["call"], order.get("with", {})
+    service = order.get("service", "ec2")
     if call == "boots":
         return additions.boots
     if call == "room":
@@ -123,9 +126,9 @@ def obey(line, ec2, endpoint):
     if call == "reset":
         return require_signatures(endpoint, **arguments)
     if call == "describe_instances":
-        pages = ec2.get_paginator(call).paginate(**arguments)
+        pages = clients(service).get_paginator(call).paginate(**arguments)
         return [one for page in pages for reservation in page["Reservations"] for one in reservation["Instances"]]
-    return getattr(ec2, call)(**arguments)
+    return getattr(clients(service), call)(**arguments)
 
 
 def main():
@@ -145,7 +148,8 @@ def main():
     known, iam = contents(endpoint)
     everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
     policy = json.loads(arguments.policy.read_text()) if arguments.policy else everything
-    administrator = client("ec2", endpoint, user(iam, "administrator", everything))
+    key = user(iam, "administrator", everything)
+    clients = functools.cache(lambda service: client(service, endpoint, key))
     write_profile(directory, user(iam, "programs", policy))
     require_signatures(endpoint, 0)
     (directory / "cloud.json").write_text(json.dumps({"endpoint": endpoint, **known}, indent=1))
@@ -153,7 +157,7 @@ def main():
     print(endpoint, flush=True)
     for line in sys.stdin:
         try:
-            said = {"answer": obey(line, administrator, endpoint)}
+            said = {"answer": obey(line, clients, endpoint)}
         except Exception as error:
             said = {"error": f"{type(error).__name__}: {error}"}
         print(json.dumps(said, default=str), flush=True)
