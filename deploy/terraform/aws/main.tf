@@ -49,7 +49,7 @@ module "cluster" {
     region           = var.region
     subnets          = { for subnet in aws_subnet.cluster : subnet.availability_zone => subnet.id }
     security_groups  = [aws_security_group.cluster.id]
-    key_name         = aws_key_pair.operators.key_name
+    keypair          = aws_key_pair.operators.key_name
     instance_profile = aws_iam_instance_profile.compute.name
     image_id         = var.compute_image_id != "" ? var.compute_image_id : local.management_image
   }
