@@ -31,6 +31,9 @@ extra = contextvars.ContextVar("extra", default=0)
 
 tasks = {}
 
+# The image that an instance boots, where its root volume was replaced.
+root_images = {}
+
 
 class NoRoom(HTTPException):
     """EC2 says 500 when it has no machine; moto's own errors are always 400."""
@@ -151,7 +154,7 @@ def booted(how):
 
 
 def create_replace_root_volume_task(self):
-    """The volume is replaced at once; the instance boots from it, and has the image that the volume was made of."""
+    """The volume is replaced at once, and the instance boots from it. It is still shown with the image of its launch."""
     instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
     image = self._get_param("ImageId")
     if image:
@@ -168,7 +171,7 @@ def create_replace_root_volume_task(self):
         "DeleteReplacedRootVolume": self._get_bool_param("DeleteReplacedRootVolume", False),
     }
     tasks[task["ReplaceRootVolumeTaskId"]] = task
-    instance.image_id = task["ImageId"]
+    root_images[instance.id] = task["ImageId"]
     boots.setdefault(instance.id, []).append("replace")
     return ActionResult({"ReplaceRootVolumeTask": {**task, "TaskState": "pending", "CompleteTime": None}})
 
