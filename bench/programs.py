@@ -83,6 +83,7 @@ class Bed:
         self.folder, self.nodes, self.children = folder, nodes, []
         self.hosts = f"vm-standard2-1-ad1-[0001-{nodes:04}]"
         self.slurm = cache() / "slurm" / "24.11"
+        self.node_lines = f"NodeName={self.hosts} State=CLOUD CPUs=2 RealMemory=10000 Features=shape=VM.Standard2.1,ad=1\n"
 
     def up(self):
         folder = self.folder
@@ -126,8 +127,7 @@ class Bed:
             "ResumeProgram": "/bin/true", "SuspendProgram": "/bin/true", "SuspendTime": 600, "ResumeTimeout": 600,
             "SlurmctldParameters": "idle_on_node_suspend", "MailProg": "/bin/true",
         }
-        nodes = f"NodeName={self.hosts} State=CLOUD CPUs=2 RealMemory=10000 " \
-                "Features=shape=VM.Standard2.1,ad=1\nPartitionName=compute Nodes=ALL Default=YES\n"
+        nodes = f"{self.node_lines}PartitionName=compute Nodes=ALL Default=YES\n"
         text = "".join(f"{key}={value}\n" for key, value in lines.items())
         (here / "etc" / "slurm.conf").write_text(text + nodes)
         (here / "etc" / "cgroup.conf").write_text("CgroupPlugin=disabled\n")

@@ -8,6 +8,8 @@
 )]
 
 mod accounting;
+mod admin;
+mod aws;
 mod browser;
 mod builder;
 mod cluster;
@@ -25,8 +27,11 @@ mod queue;
 mod release;
 mod test_cloud;
 mod wait;
+mod watch;
 
 pub use accounting::Accounting;
+pub use admin::Admin;
+pub use aws::Aws;
 pub use browser::Browser;
 pub use builder::Builder;
 pub use cluster::Cluster;

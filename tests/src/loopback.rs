@@ -1,6 +1,6 @@
 //! The loopback cloud: the program, as a child, and what can be said to it that clients cannot say.
 
-use crate::http;
+use crate::admin::{Admin, COMPLAINTS, complaints};
 use crate::programs::program;
 use crate::test_cloud::{Machine, TestCloud};
 use crate::wait::{wait, wait_for};
@@ -8,7 +8,6 @@ use cloud_sim::{
     Capacity, CloudSettings, Instance, Limit, Notice, Recorded, Rule, State, Throttle,
 };
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use slurm_testbed::Guard;
 use std::collections::BTreeMap;
@@ -17,9 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Where it says what is wrong with it.
-const COMPLAINTS: &str = "complaints";
-
 /// How long it may take to end its machines.
 const END: Duration = Duration::from_secs(20);
 
@@ -27,8 +23,7 @@ const END: Duration = Duration::from_secs(20);
 #[derive(Debug)]
 pub struct Loopback {
     child: Guard,
-    /// Without `http://`.
-    address: String,
+    admin: Admin,
     directory: PathBuf,
 }
 
@@ -48,13 +43,13 @@ impl Loopback {
             let endpoint = fs::read_to_string(directory.join("endpoint")).ok()?;
             Some(endpoint.trim().strip_prefix("http://")?.to_owned())
         });
-        let address = address.expect("the loopback cloud starts");
-        Self { child, address, directory: directory.to_owned() }
+        let admin = Admin::new(address.expect("the loopback cloud starts"), directory);
+        Self { child, admin, directory: directory.to_owned() }
     }
 
     /// Where it is, as clients are told.
     pub(crate) fn endpoint(&self) -> String {
-        format!("http://{}", self.address)
+        self.admin.endpoint()
     }
 
     /// The configuration file of one who may call.
@@ -64,50 +59,50 @@ impl Loopback {
 
     /// Adds a fault rule.
     pub fn add_fault(&self, rule: &Rule) {
-        self.call("POST", "faults", &json!(rule));
+        self.admin.add_fault(rule);
     }
 
     /// Takes every fault rule away.
     pub fn clear_faults(&self) {
-        self.call("DELETE", "faults", &Value::Null);
+        self.admin.clear_faults();
     }
 
     /// Sets how many instances fit; replaces all earlier settings.
     pub fn set_capacity(&self, capacity: &[Capacity]) {
-        self.call("PUT", "capacity", &json!(capacity));
+        self.admin.call("PUT", "capacity", &json!(capacity));
     }
 
     /// Sets one service limit, and leaves the others.
     pub fn set_limit(&self, limit: &Limit) {
-        let mut all: Vec<Limit> = self.read("limits", "");
+        let mut all: Vec<Limit> = self.admin.read("limits", "");
         let same = |one: &Limit| {
             one.name == limit.name && one.availability_domain == limit.availability_domain
         };
         all.retain(|one| !same(one));
         all.push(limit.clone());
-        self.call("PUT", "limits", &json!(all));
+        self.admin.call("PUT", "limits", &json!(all));
     }
 
     /// Sets how many requests are accepted; replaces all earlier settings.
     pub fn set_throttle(&self, throttle: &[Throttle]) {
-        self.call("PUT", "throttle", &json!(throttle));
+        self.admin.set_throttle(throttle);
     }
 
     /// The newest requests, oldest first.
     #[must_use]
     pub fn requests(&self) -> Vec<Recorded> {
-        self.read("requests", "")
+        self.admin.requests()
     }
 
     /// How many requests there were of each operation.
     #[must_use]
     pub fn counts(&self) -> BTreeMap<String, u64> {
-        self.read("counts", "/operations")
+        self.admin.counts()
     }
 
     /// Forgets the requests and their counts.
     pub fn clear_requests(&self) {
-        self.call("DELETE", "requests", &Value::Null);
+        self.admin.clear_requests();
     }
 
     /// Every instance there is, in the order of launch.
@@ -117,25 +112,25 @@ impl Loopback {
     }
 
     fn rows(&self) -> Vec<Row> {
-        self.read("instances", "")
+        self.admin.read("instances", "")
     }
 
     /// Launches an instance, as if by another's hand, and gives its id.
     pub(crate) fn launch(&self, details: &Value) -> String {
-        let launched = self.call("POST", "instances", details);
+        let launched = self.admin.call("POST", "instances", details);
         launched.pointer("/id").and_then(Value::as_str).expect("an instance has an id").to_owned()
     }
 
     /// How often an instance has booted.
     #[must_use]
     pub fn boots(&self, id: &str) -> u64 {
-        self.read(&format!("instances/{id}"), "/boots")
+        self.admin.read(&format!("instances/{id}"), "/boots")
     }
 
     /// The address that an instance has or will have.
     #[must_use]
     pub fn address(&self, id: &str) -> String {
-        self.read(&format!("instances/{id}"), "/address")
+        self.admin.read(&format!("instances/{id}"), "/address")
     }
 
     /// The metadata service, as the machine of an instance asks it.
@@ -151,32 +146,7 @@ impl Loopback {
 
     /// Puts an instance into a state, as if by another's hand.
     pub fn set_state(&self, id: &str, state: State) {
-        self.call("PUT", &format!("instances/{id}"), &json!(state));
-    }
-
-    fn call(&self, method: &str, what: &str, body: &Value) -> Value {
-        let path = format!("/admin/{what}");
-        let answer = http::ask(&self.address, (method, &path), "", body);
-        let answer = answer.and_then(|answer| http::good(answer, &format!("{method} {path}")));
-        answer.unwrap_or_else(|error| {
-            let said = complaints(&self.directory);
-            panic!("the loopback cloud does not answer: {error}\n{said}")
-        })
-    }
-
-    /// How many requests had a token that was used before with another request; nothing if the
-    /// cloud has ended.
-    fn token_mismatches(&self) -> Option<u64> {
-        let ask = ("GET", "/admin/counts");
-        let answer = http::ask(&self.address, ask, "", &Value::Null).ok()?;
-        http::good(answer, "counts").ok()?.pointer("/token_mismatches")?.as_u64()
-    }
-
-    /// A part of an answer.
-    fn read<T: DeserializeOwned>(&self, what: &str, part: &str) -> T {
-        let mut answer = self.call("GET", what, &Value::Null);
-        let part = answer.pointer_mut(part).map(Value::take).unwrap_or_default();
-        serde_json::from_value(part).unwrap_or_else(|error| panic!("{what}: {error}"))
+        self.admin.call("PUT", &format!("instances/{id}"), &json!(state));
     }
 }
 
@@ -187,14 +157,9 @@ struct Row {
     address: String,
 }
 
-/// What it has said about itself.
-fn complaints(directory: &Path) -> String {
-    fs::read_to_string(directory.join(COMPLAINTS)).unwrap_or_default()
-}
-
 impl Drop for Loopback {
     fn drop(&mut self) {
-        let (ended, mismatches) = (self.child.ended(), self.token_mismatches());
+        let (ended, mismatches) = (self.child.ended(), self.admin.token_mismatches());
         // Not by a kill at once: it ends its machines first.
         self.child.signal("TERM");
         let _ = wait_for(END, || self.child.ended());

@@ -31,7 +31,8 @@ pub(crate) fn make() {
 pub(crate) fn name(dir: &Path, persistent: &[String]) {
     let mut hosts = "127.0.0.1 localhost\n".to_owned();
     let elastic =
-        ["vm-standard2-1-ad1", "vm-standard2-4-ad1", "c1-big", "c1-m1-tiny"].map(str::to_owned);
+        ["vm-standard2-1-ad1", "vm-standard2-4-ad1", "c1-big", "c1-m1-tiny", "c1-t3-small"];
+    let elastic = elastic.map(str::to_owned);
     let stems =
         persistent.iter().map(|stem| (77, stem)).chain(elastic.iter().map(|stem| (79, stem)));
     for (group, (range, stem)) in stems.enumerate() {

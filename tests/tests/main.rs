@@ -10,6 +10,7 @@
 
 mod accounting;
 mod architecture;
+mod aws;
 mod budget;
 mod capacity;
 mod demo;

@@ -2,6 +2,7 @@
 //!
 //! A new cloud is a crate, a file here with its keys of `startnode.yaml`, and a line in `CLOUDS`.
 
+mod aws;
 mod openstack;
 mod oracle;
 
@@ -21,7 +22,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// All clouds. The first is the default for a file without `csp`.
-const CLOUDS: &[Entry] = &[oracle::ENTRY, openstack::ENTRY];
+const CLOUDS: &[Entry] = &[oracle::ENTRY, openstack::ENTRY, aws::ENTRY];
 
 /// A cloud that the configuration can name.
 pub(crate) struct Entry {

@@ -19,6 +19,10 @@ fn every_citc_file_is_read_as_it_is() {
     let two = "region: uk-london-1\ncompartment_id: ocid1.c\nvcn_id: ocid1.v\nad_root: X-AD-\n";
     let openstack = "csp: openstack\nnetwork_id: a\nceph_network: b\nsecurity_group: g\nnetwork_name: net\n\
         cluster_id: useful-gnu\nansible_branch: openstack\nansible_repo: x\n";
+    let aws = "csp: aws\nregion: eu-west-1\nsubnet: subnet-1\ncompute_security_group: sg-1\n\
+        dns_zone: useful-gnu.citc.local.\ndns_zone_id: Z1\ncluster_id: useful-gnu\nansible_branch: 6\nansible_repo: x\n";
+    let aws = settings(aws);
+    assert_eq!(aws.cloud.describe().batch, 1, "CitC's machines are told their names by their tags");
     assert_eq!(settings(six).cluster_id.as_deref(), Some("cheerful-macaw"));
     let old = settings(two);
     assert_eq!(old.cluster_id, None);
@@ -44,10 +48,11 @@ fn all_errors_are_reported_together() {
 
 #[test]
 fn an_unknown_cloud_is_refused() {
-    let found = errors("csp: aws\nregion: x\n");
+    let found = errors("csp: google\nregion: x\n");
     assert!(
         found.contains(
-            &"startnode.yaml:1:6: csp: expected one of oracle, openstack, found \"aws\"".to_owned()
+            &"startnode.yaml:1:6: csp: expected one of oracle, openstack, aws, found \"google\""
+                .to_owned()
         ),
         "{found:?}"
     );

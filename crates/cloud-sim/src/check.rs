@@ -3,7 +3,7 @@
 use crate::clock::Speed;
 use crate::error::Error;
 use crate::fault::{Fault, Rule};
-use crate::route::{WORKING, is_operation};
+use crate::route;
 use crate::settings::{Capacity, CloudSettings, Limit, default_limits};
 use crate::throttle::Throttle;
 use hyper::StatusCode;
@@ -15,8 +15,17 @@ fn refuse(what: &'static str, wrong: bool, why: impl FnOnce() -> String) -> Resu
     if wrong { Err(Error::NoEffect { what, why: why() }) } else { Ok(()) }
 }
 
-fn check_operation(what: &'static str, name: &str) -> Result<(), Error> {
-    refuse(what, name != "*" && !is_operation(name), || {
+/// What rules and bounds can be about.
+pub(crate) struct Api {
+    pub(crate) is_operation: fn(&str) -> bool,
+    /// The operations that can fail after they were accepted.
+    pub(crate) fail_later: &'static [&'static str],
+}
+
+const OCI: Api = Api { is_operation: route::is_operation, fail_later: &route::WORKING };
+
+fn check_operation(what: &'static str, name: &str, api: &Api) -> Result<(), Error> {
+    refuse(what, name != "*" && !(api.is_operation)(name), || {
         format!("there is no operation {name}; `*` is for all of them")
     })
 }
@@ -87,8 +96,12 @@ impl CloudSettings {
 
 impl Rule {
     pub(crate) fn check(&self) -> Result<(), Error> {
+        self.check_for(&OCI)
+    }
+
+    pub(crate) fn check_for(&self, api: &Api) -> Result<(), Error> {
         let what = "fault rule";
-        check_operation(what, &self.operation)?;
+        check_operation(what, &self.operation, api)?;
         let likely = self.probability > 0.0 && self.probability <= 1.0;
         refuse(what, !likely, || {
             format!("probability {} is not above 0 and up to 1", self.probability)
@@ -103,10 +116,11 @@ impl Rule {
                 refuse(what, *millis == 0, || "a delay of 0 is none".to_owned())
             }
             Fault::FailLater { .. } => {
-                let works = self.operation == "*" || WORKING.contains(&self.operation.as_str());
+                let any = self.operation == "*" && !api.fail_later.is_empty();
+                let works = any || api.fail_later.contains(&self.operation.as_str());
                 refuse(what, !works, || {
                     let Self { operation, .. } = self;
-                    format!("{operation} does not fail later, only {}", WORKING.join(", "))
+                    format!("{operation} does not fail later, only {}", api.fail_later.join(", "))
                 })
             }
             Fault::DropBefore | Fault::DropAfter => Ok(()),
@@ -116,8 +130,12 @@ impl Rule {
 
 impl Throttle {
     pub(crate) fn check(&self) -> Result<(), Error> {
+        self.check_for(&OCI)
+    }
+
+    pub(crate) fn check_for(&self, api: &Api) -> Result<(), Error> {
         let what = "throttle";
-        check_operation(what, &self.operation)?;
+        check_operation(what, &self.operation, api)?;
         let wrong = |number: f64| !number.is_finite() || number < 0.0;
         refuse(what, wrong(self.per_second) || wrong(self.burst), || {
             let Self { per_second, burst, .. } = self;

@@ -10,6 +10,7 @@ mod clock;
 mod cloud;
 mod credentials;
 mod directory_lock;
+pub mod ec2;
 mod error;
 mod fault;
 mod federation;

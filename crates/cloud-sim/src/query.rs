@@ -36,6 +36,11 @@ impl Query {
         format!("{} {} {}", self.operation, part("sortBy"), part("sortOrder"))
     }
 
+    /// All parameters, in their order.
+    pub(crate) fn pairs(&self) -> &[(String, String)] {
+        &self.pairs
+    }
+
     /// A parameter that is there and not empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.pairs.iter().find(|(key, _)| key == name);

@@ -36,7 +36,7 @@ const MOST_BODY: usize = 4 << 20;
 /// The connection closes without an answer.
 #[derive(Debug, thiserror::Error)]
 #[error("dropped")]
-struct Dropped;
+pub(crate) struct Dropped;
 
 /// Takes connections for ever; they end with this.
 pub(crate) async fn serve(listener: TcpListener, shared: Arc<Shared>) {
@@ -81,21 +81,21 @@ pub(crate) async fn tick(shared: Arc<Shared>) {
 }
 
 /// A request; its body is there when it has been read.
-struct Whole {
+pub(crate) struct Whole {
     /// The address that it came from.
-    peer: IpAddr,
-    method: Method,
-    target: String,
-    headers: HeaderMap,
-    body: Bytes,
+    pub(crate) peer: IpAddr,
+    pub(crate) method: Method,
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
 impl Whole {
-    fn path(&self) -> &str {
+    pub(crate) fn path(&self) -> &str {
         self.target.split_once('?').map_or(self.target.as_str(), |(path, _)| path)
     }
 
-    fn query(&self) -> Query {
+    pub(crate) fn query(&self) -> Query {
         self.target.split_once('?').map_or_else(Query::default, |(_, query)| Query::parse(query))
     }
 
@@ -159,7 +159,7 @@ async fn respond(
     }
     let aim = Aim::of(&whole);
     // Before the body is read, which may be too long, or never come.
-    let mut under_way = UnderWay::begin(shared, recorded(&whole, aim.name()));
+    let mut under_way = UnderWay::begin(&shared.records, recorded(&whole, aim.name()));
     let Some(body) = read(body).await? else {
         let answer = too_large().answer();
         under_way.status = Some(answer.status.as_u16());
@@ -179,7 +179,7 @@ async fn respond(
 }
 
 /// Reads a body to its end, so that its client comes to read the answer; `None` if it is too long.
-async fn read(mut body: Incoming) -> Result<Option<Bytes>, Dropped> {
+pub(crate) async fn read(mut body: Incoming) -> Result<Option<Bytes>, Dropped> {
     let (mut bytes, mut length) = (Vec::new(), 0_usize);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|_| Dropped)?;
@@ -192,7 +192,7 @@ async fn read(mut body: Incoming) -> Result<Option<Bytes>, Dropped> {
     Ok((length <= MOST_BODY).then(|| bytes.into()))
 }
 
-fn recorded(whole: &Whole, operation: &str) -> Recorded {
+pub(crate) fn recorded(whole: &Whole, operation: &str) -> Recorded {
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let header = |(name, value): (&HeaderName, &HeaderValue)| {
         (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())

@@ -26,7 +26,7 @@ pub(crate) struct Shared {
     pub(crate) federation: Mutex<Federation>,
     pub(crate) faults: Mutex<Faults>,
     pub(crate) buckets: Mutex<Buckets>,
-    pub(crate) records: Mutex<Records>,
+    pub(crate) records: Arc<Mutex<Records>>,
     pub(crate) latency: Mutex<Duration>,
     /// Users' keys by key id.
     users: HashMap<String, (String, PublicKey)>,
@@ -62,7 +62,7 @@ impl Shared {
             federation: Mutex::new(Federation::new(settings)?),
             faults: Mutex::new(Faults::new(&settings.faults, settings.seed)),
             buckets: Mutex::new(Buckets::new(settings.throttle.clone())),
-            records: Mutex::new(Records::new(settings.keep_requests)),
+            records: Arc::new(Mutex::new(Records::new(settings.keep_requests))),
             latency: Mutex::new(Duration::from_millis(settings.latency_millis)),
             users,
             hurry: watch::Sender::new(false),
@@ -120,7 +120,7 @@ impl Shared {
 
 /// A request while it is under way, which ends also when its client leaves.
 pub(crate) struct UnderWay {
-    shared: Arc<Shared>,
+    records: Arc<Mutex<Records>>,
     number: u64,
     /// The status of the answer, as soon as there is one.
     pub(crate) status: Option<u16>,
@@ -129,21 +129,21 @@ pub(crate) struct UnderWay {
 }
 
 impl UnderWay {
-    pub(crate) fn begin(shared: &Arc<Shared>, request: Recorded) -> Self {
-        let number = lock(&shared.records).begin(request);
-        Self { shared: Arc::clone(shared), number, status: None, faults: Vec::new() }
+    pub(crate) fn begin(records: &Arc<Mutex<Records>>, request: Recorded) -> Self {
+        let number = lock(records).begin(request);
+        Self { records: Arc::clone(records), number, status: None, faults: Vec::new() }
     }
 
     /// Notes the body, when it has come.
     pub(crate) fn has_body(&self, body: &[u8]) {
         let body = String::from_utf8_lossy(body).into_owned();
-        lock(&self.shared.records).has_body(self.number, body);
+        lock(&self.records).has_body(self.number, body);
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
         let faults = std::mem::take(&mut self.faults);
-        lock(&self.shared.records).end(self.number, self.status, faults);
+        lock(&self.records).end(self.number, self.status, faults);
     }
 }

@@ -9,6 +9,7 @@
 
 mod admin;
 mod catalog;
+mod ec2_proxy;
 mod fail_later;
 mod late;
 mod launches;

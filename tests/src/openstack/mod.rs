@@ -2,19 +2,18 @@
 
 mod client;
 mod start;
-mod watch;
 
 use crate::network;
 use crate::test_cloud::{Machine, TestCloud};
 use crate::wait::wait;
+use crate::watch::Watcher;
 use client::Client;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
-use watch::Watcher;
 
 /// Keystone, Nova, Neutron, Glance and Placement, which end when this is dropped.
 #[derive(Debug)]
@@ -90,7 +89,7 @@ impl OpenStack {
     /// How a server has booted each time, such as `spawn`, `rebuild`, `reboot SOFT`.
     #[must_use]
     pub fn boots(&self, id: &str) -> Vec<String> {
-        watch::boots(&self.directory, id)
+        boots(&self.directory, id)
     }
 
     /// How many servers there ever were.
@@ -128,4 +127,20 @@ impl TestCloud for OpenStack {
         // As long as a node has to come.
         Duration::from_mins(10)
     }
+}
+
+/// How a server has booted each time.
+fn boots(openstack: &Path, id: &str) -> Vec<String> {
+    let file = openstack.join("hypervisor").join(format!("boots-{id}"));
+    let text = fs::read_to_string(file).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+/// What is up, and how often it has booted.
+fn up(client: &Client, directory: &Path) -> io::Result<Vec<(usize, Machine)>> {
+    // A reboot may be over before anybody sees its state; the hypervisor has counted it.
+    // One without an address is on its way out.
+    let is_up = |server: &Machine| server.state == "ACTIVE" && !server.address.is_empty();
+    let servers = client.servers()?.into_iter().filter(is_up);
+    Ok(servers.map(|server| (boots(directory, &server.id).len(), server)).collect())
 }

@@ -2,10 +2,10 @@
 
 use super::OpenStack;
 use super::client::Client;
-use super::watch::Watcher;
 use crate::builder::Builder;
 use crate::cluster::Cluster;
 use crate::namespaces::directory;
+use crate::watch::Watcher;
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -37,7 +37,8 @@ image_id: {}
             cloud.image(IMAGE)
         );
         let (directory, client) = (cloud.directory.clone(), cloud.admin.clone());
-        cloud.watcher = Some(Watcher::start(client, directory, home.dir.clone()));
+        cloud.watcher =
+            Some(Watcher::start(home.dir.clone(), move || super::up(&client, &directory)));
         self.begin(cloud, munged, home, &yaml)
     }
 }

@@ -7,6 +7,7 @@
     reason = "a program that shows something, and has nobody to give errors to"
 )]
 
+mod aws;
 mod loopback;
 mod openstack;
 mod screen;
@@ -20,8 +21,11 @@ fn main() -> ExitCode {
     let keep = arguments.iter().any(|argument| argument == "--keep");
     if directory().is_some() {
         e2e::enter();
-        if arguments.iter().any(|argument| argument == "--openstack") {
+        let is_given = |name: &str| arguments.iter().any(|argument| argument == name);
+        if is_given("--openstack") {
             openstack::run(keep);
+        } else if is_given("--aws") {
+            aws::run(keep);
         } else {
             loopback::run(keep);
         }

@@ -1,6 +1,5 @@
-//! Boots a machine for each server that is ACTIVE, again after each of its boots, and ends it with the server.
+//! Boots a machine for each instance that its cloud says is up, again after each of its boots, and ends it with the instance.
 
-use super::client::Client;
 use crate::test_cloud::Machine;
 use slurm_testbed::Guard;
 use std::collections::BTreeMap;
@@ -21,22 +20,28 @@ const REST: u32 = 3;
 
 /// Watches until it is dropped; the machines end with it.
 #[derive(Debug)]
-pub(super) struct Watcher {
+pub(crate) struct Watcher {
     // Nothing is ever sent: its end is the message.
     line: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
+/// What is up: for each instance how often it has booted.
+type Up = Vec<(usize, Machine)>;
+
 impl Watcher {
-    /// Watches over the servers of an OpenStack for the cluster of a directory.
-    pub(super) fn start(client: Client, openstack: PathBuf, cluster: PathBuf) -> Self {
+    /// Watches over what is up in a cloud, for the cluster of a directory.
+    pub(crate) fn start<F>(cluster: PathBuf, up: F) -> Self
+    where
+        F: Fn() -> io::Result<Up> + Send + 'static,
+    {
         let (line, end) = mpsc::channel();
-        let mut keeper = Keeper { client, openstack, cluster, on: BTreeMap::new() };
+        let mut keeper = Keeper { cluster, on: BTreeMap::new() };
         let thread = std::thread::spawn(move || {
             let mut pause = PAUSE;
             while let Err(RecvTimeoutError::Timeout) = end.recv_timeout(pause) {
                 let begun = Instant::now();
-                keeper.observe();
+                keeper.observe(up());
                 pause = PAUSE.max(begun.elapsed() * REST);
             }
         });
@@ -51,7 +56,7 @@ impl Drop for Watcher {
     }
 }
 
-/// A machine that is on, and which boot of its server that is.
+/// A machine that is on, and which boot of its instance that is.
 struct On {
     name: String,
     boot: usize,
@@ -59,47 +64,40 @@ struct On {
 }
 
 struct Keeper {
-    client: Client,
-    openstack: PathBuf,
     cluster: PathBuf,
     on: BTreeMap<String, On>,
 }
 
 impl Keeper {
-    /// Compares what is on with what Nova says.
-    fn observe(&mut self) {
-        let servers = match self.client.servers() {
-            Ok(servers) => servers,
-            Err(error) => return self.log("nova", &error),
+    /// Compares what is on with what the cloud says.
+    fn observe(&mut self, up: io::Result<Up>) {
+        let up = match up {
+            Ok(up) => up,
+            Err(error) => return self.log("cloud", &error),
         };
-        // A reboot may be over before anybody sees its state; the hypervisor has counted it.
-        // One without an address is on its way out.
-        let active =
-            servers.iter().filter(|server| server.state == "ACTIVE" && !server.address.is_empty());
-        let boot = |server: &Machine| boots(&self.openstack, &server.id).len();
         let wanted: BTreeMap<&str, (usize, &Machine)> =
-            active.map(|server| (&server.id[..], (boot(server), server))).collect();
+            up.iter().map(|(boot, machine)| (&machine.id[..], (*boot, machine))).collect();
         let stays = |id: &str, on: &On| wanted.get(id).is_some_and(|(boot, _)| *boot == on.boot);
-        // First those that end: another server may have their address already.
+        // First those that end: another instance may have their address already.
         let (stay, end): (BTreeMap<_, _>, BTreeMap<_, _>) =
             std::mem::take(&mut self.on).into_iter().partition(|(id, on)| stays(id, on));
         self.on = stay;
         for on in end.into_values() {
             self.log(&on.name, &format!("off after boot {}", on.boot));
         }
-        for (id, (boot, server)) in wanted {
+        for (id, (boot, machine)) in wanted {
             if !self.on.contains_key(id) {
-                self.boot(server, boot);
+                self.boot(machine, boot);
             }
         }
     }
 
-    fn boot(&mut self, server: &Machine, boot: usize) {
-        let Machine { id, name, address, .. } = server;
+    fn boot(&mut self, instance: &Machine, boot: usize) {
+        let Machine { id, name, address, .. } = instance;
         let mut command = Command::new(self.cluster.join("bin/machine"));
         command.env("NAME", name).env("ADDRESS", address);
         let machine = Guard::spawn(&command);
-        self.log(name, &format!("on at {address}, boot {boot}, server {id}"));
+        self.log(name, &format!("on at {address}, boot {boot}, instance {id}"));
         self.on.insert(id.clone(), On { name: name.clone(), boot, _machine: machine });
     }
 
@@ -111,11 +109,4 @@ impl Keeper {
         // A log that cannot be written is missed by whoever reads it.
         let _ = file.and_then(|mut file| append(&mut file));
     }
-}
-
-/// How a server has booted each time.
-pub(super) fn boots(openstack: &Path, id: &str) -> Vec<String> {
-    let file = openstack.join("hypervisor").join(format!("boots-{id}"));
-    let text = fs::read_to_string(file).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
 }

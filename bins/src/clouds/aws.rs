@@ -1,0 +1,279 @@
+//! AWS: its keys of `startnode.yaml`, and how it is connected.
+
+use super::{CloudConfig, Entry, Wanted};
+use crate::config::{Settings, between, texts};
+use crate::diagnostic::Diagnostic;
+use crate::output::chain;
+use crate::wiring::{Connected, Purpose, features, http, pacer};
+use async_trait::async_trait;
+use cloud_aws::{Config, ConnectSettings, LaunchOptions, LaunchTemplate, Overrides};
+use cloud_core::{
+    ConfigError, Description, ImageFilter, ImageId, InstanceName, InstanceSpec, Provider as _,
+    Shape, ShapeName, Sources, SubnetId, Tags, Zone,
+};
+use provision::Site;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use slurmconf::MemoryPolicy;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// Where Cluster in the Cloud has its key.
+const CITC_CREDENTIALS: &str = "aws-credentials.csv";
+
+/// How many tags a machine can have, and how many of them carry the names of machines that are launched together.
+const MOST_TAGS: usize = 50;
+const NAME_TAGS: usize = 20;
+
+pub(super) const ENTRY: Entry = Entry {
+    csp: "aws",
+    read: |reader| {
+        let aws = reader.read::<Aws>();
+        reader.know::<Citc>();
+        Arc::new(aws)
+    },
+    know: |reader| {
+        reader.know::<Aws>();
+        reader.know::<Citc>();
+    },
+};
+
+/// AWS.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(default)]
+pub(super) struct Aws {
+    /// The region, if other than that of the credentials.
+    region: Option<String>,
+    /// The profile of `~/.aws`.
+    profile: Option<String>,
+    /// Another file than `~/.aws/credentials`.
+    credentials_file: Option<String>,
+    /// The subnet of the machines, if there is one for all.
+    subnet: Option<String>,
+    /// The subnet of each zone, or one name of each.
+    subnets: BTreeMap<String, String>,
+    /// The zones to try, first choice first, if not all that have a subnet in the order of their names.
+    #[serde(deserialize_with = "texts")]
+    zones: Vec<String>,
+    /// Security groups, by id.
+    #[serde(deserialize_with = "texts")]
+    security_groups: Vec<String>,
+    /// The key pair's name.
+    keypair: Option<String>,
+    /// The role of the machines, by the name or ARN of its instance profile.
+    instance_profile: Option<String>,
+    /// Whether machines get a public address, if the subnet is not to say so.
+    public_ip: Option<bool>,
+    /// The launch template, by name or id.
+    launch_template: Option<String>,
+    /// Its version.
+    launch_template_version: Option<String>,
+    /// The placement group.
+    placement_group: Option<String>,
+    /// The reservation, or the resource group of such, whose capacity is used.
+    capacity_reservation: Option<String>,
+    /// Whether that is a capacity block.
+    capacity_block: bool,
+    /// Spot machines.
+    preemptible: bool,
+    /// The most that one may cost for an hour.
+    spot_max_price: Option<String>,
+    /// How many EFA interfaces machines have.
+    #[serde(deserialize_with = "between::<_, 0, 64>")]
+    efa: Option<u32>,
+    /// The boot disk's size.
+    #[serde(deserialize_with = "between::<_, 1, 65_536>")]
+    boot_volume_gb: Option<u32>,
+    /// Tags of machines besides ours.
+    tags: BTreeMap<String, String>,
+    /// Whose images are listed besides our own.
+    #[serde(deserialize_with = "texts")]
+    image_owners: Vec<String>,
+    /// How many machines one request launches.
+    #[serde(deserialize_with = "between::<_, 1, 500>")]
+    batch: Option<u32>,
+    /// CitC's one security group.
+    compute_security_group: Option<String>,
+}
+
+/// Keys that Cluster in the Cloud writes and that are not used.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Citc {
+    dns_zone: IgnoredAny,
+    dns_zone_id: IgnoredAny,
+}
+
+#[async_trait(?Send)]
+impl CloudConfig for Aws {
+    fn describe(&self) -> Description {
+        launch(self, None).describe()
+    }
+
+    async fn connect(&self, wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
+        connect(self, wanted).await
+    }
+
+    fn complete(&self, site: &mut Site) {
+        let all = || self.subnets.keys().cloned().collect();
+        let zones: Vec<String> = if self.zones.is_empty() { all() } else { self.zones.clone() };
+        site.zones = zones.into_iter().map(Zone::new).collect();
+        site.preemptible = self.preemptible;
+        site.beside = format!("{:?}", launch(self, None));
+    }
+
+    fn keeps_key_pairs(&self) -> bool {
+        true
+    }
+
+    fn free_tags(&self) -> usize {
+        MOST_TAGS.saturating_sub(NAME_TAGS).saturating_sub(self.tags.len())
+    }
+
+    fn citc_memory(&self) -> MemoryPolicy {
+        MemoryPolicy::CitcAws
+    }
+
+    fn variables(&self, settings: &Settings) -> (Vec<&'static str>, String) {
+        let unless = |told: bool, name| (!told).then_some(name);
+        let profile = self.profile.is_some();
+        let all = [
+            unless(profile, "AWS_ACCESS_KEY_ID"),
+            unless(profile, "AWS_PROFILE"),
+            unless(profile, "AWS_WEB_IDENTITY_TOKEN_FILE"),
+            unless(self.credentials_file.is_some(), "AWS_SHARED_CREDENTIALS_FILE"),
+            Some("AWS_CONFIG_FILE"),
+            unless(self.region.is_some(), "AWS_REGION"),
+            unless(self.region.is_some(), "AWS_DEFAULT_REGION"),
+            unless(settings.endpoint.is_some(), "AWS_ENDPOINT_URL"),
+        ];
+        let file = &settings.file;
+        let place =
+            format!("~/.aws/credentials, or as profile, credentials_file or region into {file}");
+        (all.into_iter().flatten().collect(), place)
+    }
+}
+
+/// Where and how machines are launched.
+///
+/// What Cluster in the Cloud does not write down, and calls by the name of its cluster, is meant where its keys are: the
+/// key pair, the role, a public address, and a name in each machine's tag `Name`, from which it has its host name.
+fn launch(aws: &Aws, cluster: Option<&str>) -> LaunchOptions {
+    let is_citc = aws.compute_security_group.is_some();
+    let named = |kind: &str| Some(format!("{kind}-{}", cluster?)).filter(|_| is_citc);
+    let mut options = LaunchOptions::default();
+    options.subnet = aws.subnet.clone().map(SubnetId::new);
+    let subnets = aws.subnets.iter();
+    options.subnets = subnets.map(|(zone, id)| (Zone::new(zone), SubnetId::new(id))).collect();
+    options.security_groups.clone_from(&aws.security_groups);
+    options.security_groups.extend(aws.compute_security_group.clone());
+    options.key_name = aws.keypair.clone().or_else(|| named("ec2-user"));
+    options.instance_profile = aws.instance_profile.clone().or_else(|| named("describe_tags"));
+    options.public_ip = aws.public_ip.or(is_citc.then_some(true));
+    let version = aws.launch_template_version.clone();
+    options.launch_template = aws.launch_template.clone().map(|id| LaunchTemplate { id, version });
+    options.placement_group.clone_from(&aws.placement_group);
+    options.capacity_reservation.clone_from(&aws.capacity_reservation);
+    options.capacity_block = aws.capacity_block;
+    options.spot_max_price.clone_from(&aws.spot_max_price);
+    options.efa = aws.efa.unwrap_or_default();
+    options.boot_volume_gb = aws.boot_volume_gb;
+    options.tags.clone_from(&aws.tags);
+    options.image_owners.clone_from(&aws.image_owners);
+    let batch = aws.batch.and_then(|batch| usize::try_from(batch).ok());
+    options.batch = batch.unwrap_or(if is_citc { 1 } else { options.batch });
+    options
+}
+
+async fn connect(aws: &Aws, wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
+    let Wanted { settings, environment, purpose, slurm } = wanted;
+    let sources = Sources::of_system(environment.home.clone(), environment.variables.clone());
+    let overrides = Overrides {
+        profile: aws.profile.clone(),
+        credentials_file: aws.credentials_file.as_deref().map(|file| environment.expand(file)),
+        last_resort: sources.at_home(CITC_CREDENTIALS),
+        region: aws.region.clone(),
+        endpoint: settings.endpoint.clone(),
+    };
+    let config = Config::load(&sources, &overrides).map_err(|error| unusable(error, settings))?;
+    let mut connect = ConnectSettings::new(SystemTime::now);
+    connect.http = http(settings, environment, purpose);
+    connect.launch = launch(aws, settings.cluster_id.as_deref());
+    let is_id = connect.launch.describe().is_id;
+    connect.launch.images = settings.image_id.iter().filter(|id| is_id(id)).cloned().collect();
+    let cloud = cloud_aws::Aws::connect(&config, connect, &pacer(&settings.elastic))?;
+    let mut named = Vec::new();
+    if purpose == Purpose::Check {
+        named = check(aws, settings, slurm, &cloud).await?;
+    }
+    let warnings = config.warnings;
+    Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings, unreachable: None })
+}
+
+/// What is wrong with the credentials; slurmctld passes its programs no variables.
+fn unusable(error: ConfigError, settings: &Settings) -> Diagnostic {
+    if error.is_unspecified() {
+        let file = &settings.file;
+        return Diagnostic::new(format!("{}, or region in {file}", chain(&error)));
+    }
+    Diagnostic::from(error)
+}
+
+/// What launches need, one sentence each; an error if nobody answers: all other questions would have to wait as long.
+async fn check(
+    aws: &Aws,
+    settings: &Settings,
+    slurm: &slurmconf::Config,
+    cloud: &cloud_aws::Aws,
+) -> Result<Vec<Result<String, Diagnostic>>, Diagnostic> {
+    let told = |result: Result<String, cloud_core::Error>| result.map_err(Diagnostic::from);
+    let caller = told(cloud.caller().await.map(|arn| format!("credentials of {arn}")));
+    if let Err(diagnostic) = &caller
+        && diagnostic.is_transient()
+    {
+        return Err(diagnostic.clone());
+    }
+    let mut all = vec![caller];
+    let of_nodes: Vec<String> = features(slurm, "network").collect();
+    all.extend(cloud.subnets(&of_nodes).await.into_iter().map(told));
+    let Some(image) = image(settings, cloud).await else {
+        // That there is none is said elsewhere.
+        return Ok(all);
+    };
+    let names: BTreeSet<String> = features(slurm, "shape").collect();
+    let offered: Vec<Shape> = cloud.shapes().await.unwrap_or_default();
+    let shapes: Vec<Shape> =
+        offered.into_iter().filter(|shape| names.contains(shape.name.as_str())).collect();
+    all.push(told(cloud.boots(&image, &shapes).await));
+    if let Some(shape) = shapes.first() {
+        let dry = cloud.dry_run(&spec(aws, settings, &shape.name, image)).await;
+        all.push(told(
+            dry.map(|()| format!("permission to launch {} and to change machines", shape.name)),
+        ));
+    }
+    Ok(all)
+}
+
+/// The image of new machines, as far as it is known by an id or the cluster's tag.
+async fn image(settings: &Settings, cloud: &cloud_aws::Aws) -> Option<ImageId> {
+    let is_id = cloud.describe().is_id;
+    if let Some(id) = settings.image_id.as_ref().filter(|id| is_id(id)) {
+        return Some(ImageId::new(id));
+    }
+    let cluster = settings.cluster_id.as_deref()?;
+    let filter = ImageFilter { tags: Tags::from([("cluster", cluster)]), name: None };
+    let images = cloud.images(&filter).await.ok()?;
+    images.into_iter().find(|image| image.available).map(|image| image.id)
+}
+
+/// A launch as one would be.
+fn spec(aws: &Aws, settings: &Settings, shape: &ShapeName, image: ImageId) -> InstanceSpec {
+    let mut spec = InstanceSpec::new(InstanceName::new("dry-run"), shape.clone(), image);
+    let cluster = settings.cluster_id.as_deref().unwrap_or_default();
+    spec.tags = Tags::from([("cluster", cluster), ("type", "compute"), ("node", "dry-run")]);
+    let first = aws.zones.first().or_else(|| aws.subnets.keys().next());
+    spec.zone = first.map(Zone::new);
+    spec.preemptible = aws.preemptible;
+    spec
+}

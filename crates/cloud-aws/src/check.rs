@@ -1,0 +1,131 @@
+//! Checks of what launches need, before anything is launched.
+
+use crate::catalog::architecture;
+use crate::provider::Aws;
+use crate::query::Query;
+use crate::wire;
+use cloud_core::{ApiOperation, Error, ErrorKind, ImageId, InstanceSpec, Result, Shape, SubnetId};
+use serde::Deserialize;
+use std::collections::BTreeSet;
+
+/// What EC2 answers to a dry run of what it would do.
+const WOULD_SUCCEED: &str = "DryRunOperation";
+
+/// Stands for an instance in a dry run; nobody has it.
+const NO_INSTANCE: &str = "i-00000000000000000";
+
+/// What is done to instances, beside launching them: action and parameter.
+const ACTIONS: [(&str, &str); 5] = [
+    ("TerminateInstances", "InstanceId.1"),
+    ("RebootInstances", "InstanceId.1"),
+    ("StartInstances", "InstanceId.1"),
+    ("CreateReplaceRootVolumeTask", "InstanceId"),
+    ("CreateImage", "InstanceId"),
+];
+
+#[derive(Deserialize)]
+struct Caller {
+    #[serde(rename = "GetCallerIdentityResult")]
+    result: Arn,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Arn {
+    arn: String,
+}
+
+impl Aws {
+    /// Who we are, as AWS sees it.
+    pub async fn caller(&self) -> Result<String> {
+        let request = Query::sts("GetCallerIdentity");
+        let request =
+            request.request(ApiOperation::Authenticate, self.sts_url.clone()).on("credentials");
+        let response = self.sts.send(&request).await?;
+        let caller: Caller = wire::read(&response, &request, "GetCallerIdentity")?;
+        Ok(caller.result.arn)
+    }
+
+    /// Has EC2 say whether it would launch this, and whether we may do what is done to instances; nothing is done.
+    pub async fn dry_run(&self, spec: &InstanceSpec) -> Result<()> {
+        let root = self.root_device(spec).await?;
+        let tags = crate::names::of_one(spec);
+        let query = self.query(spec, root.as_deref())?.with("MinCount", 1).with("MaxCount", 1);
+        let query = query.tagged(1, "instance", &tags).tagged(2, "volume", &tags);
+        self.would(ApiOperation::Launch, &spec.shape.to_string(), query).await?;
+        for (action, parameter) in ACTIONS {
+            let query = Query::look(action).with(parameter, NO_INSTANCE);
+            // In place of the right to create an image, the name of one that cannot be.
+            let query = query.some("Name", (action == "CreateImage").then_some("dry-run"));
+            match self.would(ApiOperation::Configure, action, query).await {
+                Err(error) if error.kind().is_about_the_caller() => return Err(error),
+                // There is no such instance: that is no answer to whether we may.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks what would become of a request.
+    async fn would(&self, operation: ApiOperation, subject: &str, query: Query) -> Result<()> {
+        let query = query.with("DryRun", true);
+        match self.api.done(operation, subject, query).await {
+            Err(error) if error.code() == Some(WOULD_SUCCEED) => Ok(()),
+            result => result,
+        }
+    }
+
+    /// How many addresses each subnet of launches has left, or what is wrong with it: one sentence each.
+    pub async fn subnets(&self, also: &[String]) -> Vec<Result<String>> {
+        let own = self.launch.subnets.values().chain(&self.launch.subnet).map(SubnetId::as_str);
+        let wanted: BTreeSet<&str> = own.chain(also.iter().map(String::as_str)).collect();
+        if wanted.is_empty() {
+            return Vec::new();
+        }
+        let ids: Vec<&str> = wanted.into_iter().collect();
+        let found = match self.find_subnets(&ids).await {
+            Ok(found) => found,
+            Err(error) => return vec![Err(error)],
+        };
+        let zones = &self.launch.subnets;
+        let told = ids.into_iter().map(|id| {
+            let error = |why: String| {
+                Error::new(ErrorKind::Invalid, ApiOperation::Configure).on(id).because(why)
+            };
+            let Some(subnet) = found.iter().find(|subnet| subnet.subnet_id == id) else {
+                return Err(error(format!("there is no such subnet in {}", self.region)));
+            };
+            let real = &subnet.availability_zone;
+            let said = zones.iter().find(|(_, subnet)| subnet.as_str() == id).map(|(zone, _)| zone);
+            match (said, subnet.available_ip_address_count) {
+                (Some(zone), _) if zone.as_str() != real => {
+                    Err(error(format!("it is in {real}, not in {zone}")))
+                }
+                (_, Some(0)) => Err(error(format!("it is in {real} and has no free address"))),
+                (_, Some(free)) => Ok(format!("subnet {id} in {real} with {free} free addresses")),
+                (_, None) => Ok(format!("subnet {id} in {real}")),
+            }
+        });
+        told.collect()
+    }
+
+    /// Checks that shapes can boot an image: one sentence, or the shapes that cannot.
+    pub async fn boots(&self, image: &ImageId, shapes: &[Shape]) -> Result<String> {
+        let error = |why: String| {
+            Error::new(ErrorKind::Invalid, ApiOperation::Configure).on(image).because(why)
+        };
+        let found = self.images_by_id(&[image.as_str().to_owned()]).await?;
+        let found = found.into_iter().next();
+        let found =
+            found.ok_or_else(|| error(format!("there is no such image in {}", self.region)))?;
+        let named = found.architecture.unwrap_or_default();
+        let own = architecture(&named);
+        let others =
+            shapes.iter().filter(|shape| shape.architecture.is_some() && shape.architecture != own);
+        let others: Vec<&str> = others.map(|shape| shape.name.as_str()).collect();
+        if others.is_empty() {
+            return Ok(format!("image {image} ({named})"));
+        }
+        Err(error(format!("it is for {named}, and these are not: {}", others.join(", "))))
+    }
+}

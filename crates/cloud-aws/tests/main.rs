@@ -1,0 +1,16 @@
+//! The tests of the cloud-aws crate, in one program.
+
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "helpers of tests stop at the first surprise"
+)]
+
+mod captures;
+mod config;
+mod credentials;
+mod fake;
+mod loopback;
+mod signing;

@@ -1,0 +1,212 @@
+"""What moto's EC2 does not have and can only be added to its models: replaced root volumes, MaxCount, room for so many instances.
+
+Everything that can be done between a client and moto (lost and late answers, errors, throttling, client tokens, listings that lag)
+is done by the program ec2-proxy of cloud-sim.
+"""
+
+import contextvars
+from xml.sax.saxutils import escape
+
+from werkzeug.exceptions import HTTPException
+
+from moto.core.responses import ActionResult
+from moto.core.utils import utcnow
+from moto.ec2.models import ec2_backends
+from moto.ec2.models.fleets import Fleet
+from moto.ec2.models.instances import Instance, InstanceBackend
+from moto.ec2.responses import EC2Response
+from moto.ec2.responses.fleets import Fleets
+from moto.ec2.responses.instances import InstanceResponse
+
+ACCOUNT = "123456789012"
+
+# How an instance has booted each time, by its id: "start", "reboot" or "replace".
+boots = {}
+
+# How many instances fit: {"zone": ..., "type": ..., "instances": ...}; without a zone or a type, in each.
+room = []
+
+# How many more than MinCount a launch asks for.
+extra = contextvars.ContextVar("extra", default=0)
+
+tasks = {}
+
+# The image that an instance boots, where its root volume was replaced.
+root_images = {}
+
+
+class NoRoom(HTTPException):
+    """EC2 says 500 when it has no machine; moto's own errors are always 400."""
+
+    code = 500
+
+    def __init__(self, zone, kind):
+        super().__init__()
+        self.message = (
+            f"We currently do not have sufficient {kind} capacity in the Availability Zone you requested ({zone}). "
+            "Our system will be working on provisioning additional capacity."
+        )
+        self.description = (
+            '<?xml version="1.0" encoding="UTF-8"?>\n<Response><Errors><Error><Code>InsufficientInstanceCapacity</Code>'
+            f"<Message>{escape(self.message)}</Message></Error></Errors><RequestID>no-room</RequestID></Response>"
+        )
+
+    def get_headers(self, *_):
+        return [("Content-Type", "text/xml")]
+
+
+def set_room(rules):
+    room[:] = rules
+
+
+def free(backend, zone, kind):
+    """How many more instances fit; None if any number does."""
+    live = [one for one in backend.all_instances() if one.state in ("pending", "running", "stopping", "stopped")]
+    bounds = []
+    for rule in room:
+        if rule.get("zone") in (None, zone) and rule.get("type") in (None, kind):
+            used = [one for one in live if one.availability_zone == zone and rule.get("type") in (None, one.instance_type)]
+            bounds.append(max(0, rule["instances"] - len(used)))
+    return min(bounds) if bounds else None
+
+
+def place_of(backend, subnet_id, nics, placement):
+    subnet_id = subnet_id or next((nic["SubnetId"] for nic in nics or [] if "SubnetId" in nic), None)
+    return backend.get_subnet(subnet_id).availability_zone if subnet_id else placement or f"{backend.region_name}a"
+
+
+def run_instances(original):
+    def run(self, image_id, count, user_data, security_group_names, **kwargs):
+        kind = kwargs.get("instance_type")
+        zone = place_of(self, kwargs.get("subnet_id"), kwargs.get("nics"), kwargs.get("placement"))
+        fits = free(self, zone, kind)
+        if fits is not None and fits < count:
+            raise NoRoom(zone, kind)
+        most = count + extra.get()
+        made = most if fits is None else min(most, fits)
+        return original(self, image_id, made, user_data, security_group_names, **kwargs)
+
+    return run
+
+
+def with_most(original):
+    """moto launches MinCount instances, EC2 as many as it can up to MaxCount."""
+
+    def respond(self):
+        least, most = (int(self._get_param(name, if_none="1")) for name in ("MinCount", "MaxCount"))
+        token = extra.set(max(0, most - least))
+        try:
+            return original(self)
+        finally:
+            extra.reset(token)
+
+    return respond
+
+
+def spec_counts(original):
+    """As many as fit in each of a fleet's places, in their order."""
+
+    def counts(self, weight):
+        left, found = int(weight), {}
+        self.full = []
+        for spec in self.launch_specs:
+            zone = place_of(self.ec2_backend, spec.subnet_id, [], None)
+            fits = free(self.ec2_backend, zone, spec.instance_type)
+            taken = left if fits is None else min(left, fits)
+            if taken < left:
+                self.full.append((spec, NoRoom(zone, spec.instance_type).message))
+            if taken:
+                found[spec] = taken
+            left -= taken
+        return found, float(int(weight) - left)
+
+    return lambda self, weight: counts(self, weight) if room else original(self, weight)
+
+
+def create_fleet(original):
+    def respond(self):
+        answer = original(self)
+        fleet = self.ec2_backend.get_fleet(answer.result["FleetId"])
+        answer.result["Errors"] = [
+            {
+                "LaunchTemplateAndOverrides": {"LaunchTemplateSpecification": spec.launch_template_spec, "Overrides": spec.overrides},
+                "Lifecycle": "on-demand",
+                "ErrorCode": "InsufficientInstanceCapacity",
+                "ErrorMessage": message,
+            }
+            for spec, message in getattr(fleet, "full", [])
+        ]
+        return answer
+
+    return respond
+
+
+def booted(how):
+    def wrap(original):
+        def act(self, *arguments, **named):
+            result = original(self, *arguments, **named)
+            boots.setdefault(self.id, []).append(how)
+            return result
+
+        return act
+
+    return wrap
+
+
+def create_replace_root_volume_task(self):
+    """The volume is replaced at once, and the instance boots from it. It is still shown with the image of its launch."""
+    instance = self.ec2_backend.get_instance(self._get_param("InstanceId"))
+    image = self._get_param("ImageId")
+    if image:
+        self.ec2_backend.describe_images(ami_ids=[image])
+    self.error_on_dryrun()
+    now = utcnow().strftime("%Y-%m-%dT%H:%M:%SZ")
+    task = {
+        "ReplaceRootVolumeTaskId": f"replacevol-{len(tasks):017x}",
+        "InstanceId": instance.id,
+        "TaskState": "succeeded",
+        "StartTime": now,
+        "CompleteTime": now,
+        "ImageId": image or instance.image_id,
+        "DeleteReplacedRootVolume": self._get_bool_param("DeleteReplacedRootVolume", False),
+    }
+    tasks[task["ReplaceRootVolumeTaskId"]] = task
+    root_images[instance.id] = task["ImageId"]
+    boots.setdefault(instance.id, []).append("replace")
+    return ActionResult({"ReplaceRootVolumeTask": {**task, "TaskState": "pending", "CompleteTime": None}})
+
+
+def describe_replace_root_volume_tasks(self):
+    wanted = self._get_param("ReplaceRootVolumeTaskIds", [])
+    instances = self._filters_from_querystring().get("instance-id")
+    found = [
+        task
+        for name, task in tasks.items()
+        if (not wanted or name in wanted) and (not instances or task["InstanceId"] in instances)
+    ]
+    return ActionResult({"ReplaceRootVolumeTasks": found})
+
+
+def dress_images(region, architectures):
+    """What RegisterImage takes and moto leaves out."""
+    for index, (name, architecture) in enumerate(architectures.items()):
+        image = ec2_backends[ACCOUNT][region].amis[name]
+        image.architecture, image.virtualization_type, image.root_device_type = architecture, "hvm", "ebs"
+        image.creation_date = image.creation_date.replace(year=2025, month=1 + index)
+
+
+def add():
+    """Changes moto's classes, before its server starts."""
+    changes = [
+        (InstanceBackend, "run_instances", run_instances),
+        (InstanceResponse, "run_instances", with_most),
+        (Fleets, "create_fleet", create_fleet),
+        (Fleet, "get_launch_spec_counts", spec_counts),
+        (Instance, "__init__", booted("start")),
+        (Instance, "start", booted("start")),
+        (Instance, "reboot", booted("reboot")),
+    ]
+    for owner, name, wrap in changes:
+        setattr(owner, name, wrap(getattr(owner, name)))
+    EC2Response.create_replace_root_volume_task = create_replace_root_volume_task
+    EC2Response.describe_replace_root_volume_tasks = describe_replace_root_volume_tasks
