@@ -21,7 +21,7 @@ struct Capture {
 }
 
 fn capture(name: &str) -> Capture {
-    let path = format!("{}/tests/fixtures/boto3/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let path = format!("{}/../../tests/moto/boto3/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     let capture: Value = serde_json::from_str(&text).expect("JSON");
     let map = |key: &str| serde_json::from_value(capture[key].clone()).expect("pairs");

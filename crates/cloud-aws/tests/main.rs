@@ -13,4 +13,5 @@ mod config;
 mod credentials;
 mod fake;
 mod loopback;
+mod moto;
 mod signing;

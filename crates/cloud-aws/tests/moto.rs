@@ -191,10 +191,18 @@ async fn the_checks_before_a_launch(moto: &Moto) {
     assert_eq!(cloud.list(&ours).await.expect("a list"), []);
     let subnets = cloud.subnets(&["subnet-0123456789abcdef0".to_owned()]).await;
     assert_eq!(subnets.iter().filter(|it| it.is_ok()).count(), 3, "{subnets:?}");
-    assert!(subnets.iter().any(|it| it.as_ref().is_err_and(|it| it.to_string().contains("no such subnet"))));
+    assert!(
+        subnets
+            .iter()
+            .any(|it| it.as_ref().is_err_and(|it| it.to_string().contains("no such subnet")))
+    );
     let shapes = cloud.shapes().await.expect("shapes");
     let small: Vec<_> = shapes.into_iter().filter(|it| it.name.as_str() == "t3a.small").collect();
     cloud.boots(&moto.image("image-1"), &small).await.expect("it boots");
-    let error = cloud.boots(&moto.image("image-arm"), &small).await.expect_err("another architecture");
-    assert!(error.to_string().contains("arm64") && error.to_string().contains("t3a.small"), "{error}");
+    let error =
+        cloud.boots(&moto.image("image-arm"), &small).await.expect_err("another architecture");
+    assert!(
+        error.to_string().contains("arm64") && error.to_string().contains("t3a.small"),
+        "{error}"
+    );
 }
