@@ -31,6 +31,8 @@ pub struct Lives {
     pub lives: Vec<Life>,
     /// Pools that cooled down.
     pub coolings: Vec<Cooling>,
+    /// Whose jobs are, as far as the log says: user and account.
+    pub owners: BTreeMap<u32, (String, Option<String>)>,
     /// When runs began that have not ended: nodes are asked for when their run begins.
     runs: BTreeMap<String, u64>,
     /// Which of the lives is the open one of a node.
@@ -81,6 +83,11 @@ impl Lives {
                 cause: event.cause.clone(),
                 reason: event.detail.clone().unwrap_or_default(),
             }),
+            EventKind::Owner => {
+                let owner = event.user.clone().map(|user| (user, event.account.clone()));
+                self.owners
+                    .extend(event.jobs.iter().filter_map(|job| Some((*job, owner.clone()?))));
+            }
             EventKind::Waiting | EventKind::Returned | EventKind::Unknown => {}
         }
     }
@@ -101,6 +108,7 @@ impl Lives {
         let (ended, going_on) =
             std::mem::take(&mut self.lives).into_iter().partition(|life: &Life| life.end.is_some());
         self.lives = going_on;
+        self.owners.clear();
         // A run that was killed never ends.
         let newest = self.runs.values().max().copied().unwrap_or_default();
         self.runs.retain(|_, begun| newest.saturating_sub(*begun) < LONGEST_RUN);
