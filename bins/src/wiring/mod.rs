@@ -6,7 +6,7 @@ mod site;
 mod slurm;
 
 pub use notify::notify;
-pub use prices::prices;
+pub use prices::{prices, prices_file};
 pub(crate) use site::features;
 pub use site::{deadline, has_room_for_labels, image_rules, keypairs, site, unhurried};
 pub use slurm::{Slurm, no_slurm, nobody, slurm, slurm_user};

@@ -123,6 +123,13 @@ impl Cost {
         (self.0 + CENT / 2) / CENT
     }
 
+    /// As a number for programs, in units of the currency to the hundredth.
+    #[must_use]
+    pub fn units(self) -> f64 {
+        let number = |part: u128| f64::from(u32::try_from(part).unwrap_or(u32::MAX));
+        number(self.cents() / 100) + number(self.cents() % 100) / 100.0
+    }
+
     /// What is left of it after so much; nothing if that is more.
     #[must_use]
     pub fn less(self, other: Self) -> Self {

@@ -35,7 +35,7 @@ async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Report,
     let nodes: Vec<NodeName> = nodes.into_iter().collect();
     if first.is_idle() {
         memory.store(run, &seen);
-        let telemetry = Telemetry::of(&observation);
+        let telemetry = Telemetry::of(&observation, run.site);
         return (run.act(&first, observation, BTreeMap::new(), deadline).await, telemetry);
     }
     let mut locked = run.lock(&nodes, Instant::now()).await;
@@ -53,7 +53,7 @@ async fn mend(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Report,
     let others: Vec<NodeName> =
         plan.steps().flat_map(Step::nodes).filter(|node| !ours(node)).cloned().collect();
     without(&mut plan, &others);
-    let telemetry = Telemetry::of(&observation);
+    let telemetry = Telemetry::of(&observation, run.site);
     (run.act(&plan, observation, locked.locks, deadline).await, telemetry)
 }
 
