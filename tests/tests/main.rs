@@ -14,6 +14,7 @@ mod budget;
 mod capacity;
 mod demo;
 mod elastic_loop;
+mod explain;
 mod finish_live;
 mod job_group;
 mod killed;
