@@ -1,8 +1,10 @@
 //! Options that all programs have.
 
 use crate::config::duration;
+use crate::diagnostic::Diagnostic;
 use crate::output::Volume;
 use clap::{ArgAction, Args, ValueEnum};
+use history::{Zone, moment};
 use hostlist::{ErrorKind, Hostlist, Parser};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -72,6 +74,31 @@ impl Common {
             (false, 0) => Volume::Normal,
             (false, _) => Volume::Verbose,
         }
+    }
+}
+
+/// The time that is looked at.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Window {
+    /// From when: 2026-11-18, 2026-11-18T10:00, or 2h for two hours ago.
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+
+    /// Until when [default: now].
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+impl Window {
+    /// Its begin, if one is given, and its end, in milliseconds since 1970; days are those of the zone.
+    pub fn read(&self, now: u64, zone: Zone) -> Result<(Option<u64>, u64), Diagnostic> {
+        let at =
+            |text: &Option<String>| text.as_deref().map(|text| moment(text, now, zone)).transpose();
+        let (since, until) = (at(&self.since)?, at(&self.until)?.unwrap_or(now));
+        if since.is_some_and(|since| since >= until) {
+            return Err(Diagnostic::new("--since is not before --until"));
+        }
+        Ok((since, until))
     }
 }
 

@@ -71,6 +71,9 @@ fn log_phrase(event: &Event) -> (Level, String) {
         EventKind::ReturnedToSlurm => (Level::Warning, format!("returned to Slurm: {detail}")),
         EventKind::Rebuilt => (Level::Info, format!("rebuilt or rebooted, instance {instance}")),
         EventKind::Cooling => (Level::Warning, format!("cooling down: {detail}")),
+        EventKind::Owner => {
+            (Level::Debug, format!("a job of {}", event.user.as_deref().unwrap_or_default()))
+        }
         EventKind::Ended => (Level::Info, format!("end: {detail}")),
         EventKind::Registered => (Level::Debug, "registered with slurmctld".to_owned()),
         EventKind::Busy => (Level::Debug, "runs jobs".to_owned()),

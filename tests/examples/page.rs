@@ -1,4 +1,4 @@
-//! Opens a page of `timeline --html` in a real browser and prints what it costs to draw: page FILE [PNG]
+//! Opens a page of `timeline --html` in a real browser and compares what it costs to draw with the targets: page FILE [PNG]
 
 #![expect(
     clippy::indexing_slicing,
@@ -10,9 +10,13 @@
 use e2e::Browser;
 use std::fs::{File, canonicalize, metadata};
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 
-fn main() {
+/// The targets, in hundredths of a megabyte and in seconds of CPU.
+const MEGABYTES: u64 = 500;
+const SECONDS: f64 = 2.0;
+
+fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let page = canonicalize(arguments.next().unwrap()).unwrap();
     let mut browser = Browser::start(1280, 800);
@@ -37,4 +41,7 @@ fn main() {
         decoder.stdin.take().unwrap().write_all(browser.screenshot().as_bytes()).unwrap();
         assert!(decoder.wait().unwrap().success());
     }
+    let met = megabytes <= MEGABYTES && seconds <= SECONDS;
+    println!("targets   5 MB and 2 s: {}", if met { "met" } else { "MISSED" });
+    if met { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -15,6 +15,7 @@ mod budget;
 mod capacity;
 mod demo;
 mod elastic_loop;
+mod explain;
 mod finish_live;
 mod health;
 mod job_group;

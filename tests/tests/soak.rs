@@ -2,7 +2,7 @@
 #![expect(clippy::indexing_slicing, reason = "a missing field of JSON is null")]
 
 use cloud_sim::{Fault, Rule};
-use e2e::{Browser, Cluster, PATIENCE, USUAL, in_namespaces, wait_for};
+use e2e::{Accounting, Browser, Cluster, PATIENCE, USUAL, in_namespaces, wait_for};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread::park_timeout;
@@ -53,13 +53,14 @@ fn is_over(states: &BTreeMap<String, usize>, due: usize) -> bool {
 
 #[test]
 fn two_hundred_jobs_complete_on_a_faulty_cloud() {
-    in_namespaces(|| soak(|_| {}));
+    in_namespaces(|| soak(false, |_| {}));
 }
 
-/// The same jobs, and their timeline in a real browser; only in `./test --full`, which leaves out the test above.
+/// The same jobs with Slurm's accounting, from which the timeline has all of them, and the picture in a real browser; only in
+/// `./test --full`, which leaves out the test above.
 #[test]
 fn a_browser_shows_the_timeline_of_two_hundred_jobs() {
-    in_namespaces(|| soak(in_a_browser));
+    in_namespaces(|| soak(true, in_a_browser));
 }
 
 fn in_a_browser(page: &Path) {
@@ -67,9 +68,9 @@ fn in_a_browser(page: &Path) {
     browser.open(page);
     let drawn = browser.evaluate("timeline.drawn()");
     assert_eq!(drawn["shown"].as_array().map(Vec::len), Some(16), "lanes: {drawn}");
-    // Without accounting, the log knows the jobs for which machines were launched, and those that reconcile saw.
     let jobs = drawn["jobs"].as_array().map_or(0, Vec::len);
-    assert!((16..=200).contains(&jobs), "jobs: {drawn}");
+    assert_eq!(jobs, 200, "jobs: {drawn}");
+    assert!(drawn["marks"].as_u64() > Some(0), "refusals are marked: {drawn}");
     assert!(drawn["spans"].as_u64() > Some(100), "{drawn}");
     hover_shows_the_reason(&mut browser);
     filters_select_lanes(&mut browser);
@@ -113,7 +114,7 @@ fn filters_select_lanes(browser: &mut Browser) {
 }
 
 /// Runs the jobs, and does something with the page that shows what happened.
-fn soak(after: impl FnOnce(&Path)) {
+fn soak(accounts: bool, after: impl FnOnce(&Path)) {
     let cluster = Cluster::builder(USUAL)
         .nodes(16)
         .suspend_time(1)
@@ -121,6 +122,7 @@ fn soak(after: impl FnOnce(&Path)) {
         .elastic("cooldown: 2s, grace: 30s")
         .cloud(|cloud| cloud.faults = faults())
         .start();
+    let _accounting = accounts.then(|| Accounting::start(&cluster, USUAL));
     let _reconcile = cluster.begin("reconcile", &["--apply", "--watch", "2"]);
     let begun = Instant::now();
     for wave in 1..=WAVES {

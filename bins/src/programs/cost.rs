@@ -1,6 +1,6 @@
 //! `cost`: what machines cost, and whom.
 
-use crate::args::Common;
+use crate::args::{Common, Window};
 use crate::bootstrap::Bootstrap;
 use crate::diagnostic::Diagnostic;
 use crate::output::chain;
@@ -8,30 +8,24 @@ use crate::process::{SOME_FAILED, SUCCESS};
 use crate::{table, wiring};
 use clap::Parser;
 use history::cost::{self, By, JobRun, Millis, Owner, Row, Table};
-use history::{Lives, millis};
+use history::{Lives, Zone, millis};
 use provision::Roster;
 use provision::job_costs::{cpus, job_runs};
 use serde_json::json;
-use std::ops::Range;
 use std::time::{Duration, SystemTime};
 
 /// Show what machines cost, split onto the jobs that ran on them.
 ///
 /// Machine time comes from events.jsonl, prices from prices.yaml, jobs and users from Slurm's accounting (sacct), or from
-/// events.jsonl where Slurm keeps no accounts. A job pays for its share of the CPUs; what no job used is the line idle.
+/// events.jsonl where Slurm keeps no accounts. Days and times are those of UTC; without --since it is the month. A job pays for its share of the CPUs; what no job used is the line idle.
 #[derive(Debug, Parser)]
 #[command(name = "cost", version, after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// Begin: a day or time in UTC, or so long ago [default: the first of this month].
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
-
-    /// End: a day or time in UTC, or so long ago [default: now].
-    #[arg(long, value_name = "TIME")]
-    until: Option<String>,
+    #[command(flatten)]
+    window: Window,
 
     /// Sum by job, user, account, partition, pool or day.
     #[arg(long, value_name = "WHAT", default_value = "user", value_parser = |text: &str| text.parse::<By>())]
@@ -59,7 +53,8 @@ pub async fn run(arguments: Arguments) -> u8 {
 
 async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
     let now = SystemTime::now();
-    let window = window(arguments, millis(now))?;
+    let (since, until) = arguments.window.read(millis(now), Zone::Utc)?;
+    let window = since.unwrap_or_else(|| cost::month_start(until))..until;
     let settings = bootstrap.settings()?;
     let prices = wiring::prices(&settings, &bootstrap.environment)?;
     let slurm = wiring::slurm(&bootstrap.common, &settings.paths, &bootstrap.environment).await?;
@@ -70,15 +65,16 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     let shape = |node: &str| shape_of(&conf, node);
     let machines = cost::machines(&lives, millis(now), |node| cpus(&conf, node), shape);
     let records = slurm.controller.job_records(at(window.start), at(window.end)).await;
+    let owner = |job| unaccounted(&lives, job);
     let runs: Vec<JobRun> = match records {
         Ok(Some(records)) => job_runs(&records, &conf, now),
-        Ok(None) => cost::runs(&lives, millis(now), unaccounted),
+        Ok(None) => cost::runs(&lives, millis(now), owner),
         Err(error) => {
             warnings.push(format!(
                 "sacct does not answer, jobs are taken from events: {}",
                 chain(&error)
             ));
-            cost::runs(&lives, millis(now), unaccounted)
+            cost::runs(&lives, millis(now), owner)
         }
     };
     let (shares, unpriced) = cost::attribute(&machines, &runs, &window, &prices);
@@ -95,27 +91,16 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     Ok(if warnings.is_empty() { SUCCESS } else { SOME_FAILED })
 }
 
-/// The time that is asked for.
-fn window(arguments: &Arguments, now: Millis) -> Result<Range<Millis>, Diagnostic> {
-    let moment = |text: &Option<String>, usual: Millis| {
-        text.as_deref().map_or(Ok(usual), |text| cost::moment(text, now))
-    };
-    let since = moment(&arguments.since, cost::month_start(now))?;
-    let until = moment(&arguments.until, now)?;
-    if until <= since {
-        return Err(Diagnostic::new("--until is not after --since"));
-    }
-    Ok(since..until)
-}
-
 fn at(time: Millis) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(time)
 }
 
-/// Whose a job is where Slurm keeps no accounts.
-fn unaccounted(job: u32) -> Owner {
+/// Whose a job is where Slurm keeps no accounts: the log has the owners of jobs for which machines were launched.
+fn unaccounted(lives: &Lives, job: u32) -> Owner {
     let unknown = || "unknown".to_owned();
-    Owner { job: job.to_string(), user: unknown(), account: unknown(), partition: unknown() }
+    let (user, account) = lives.owners.get(&job).cloned().unwrap_or_else(|| (unknown(), None));
+    let account = account.unwrap_or_else(unknown);
+    Owner { job: job.to_string(), user, account, partition: unknown() }
 }
 
 /// The shape that slurm.conf gives a node.

@@ -7,8 +7,9 @@ use crate::diagnostic::Diagnostic;
 use crate::drive::until_interrupted;
 use crate::log::{Entry, Level};
 use crate::process::{SOME_FAILED, SUCCESS};
-use crate::wiring::Purpose;
+use crate::wiring::{self, Purpose};
 use clap::Parser;
+use provision::budget::Allowance;
 use provision::plan::{Finding, FindingKind, Handling};
 use provision::run::{self, Run, newly_reported};
 use std::time::Duration;
@@ -77,9 +78,26 @@ pub async fn run(arguments: Arguments) -> u8 {
 async fn open(bootstrap: &Bootstrap) -> Result<Context, Diagnostic> {
     let mut context = Context::open(bootstrap, Purpose::Other, None).await?;
     context.fill(None).await;
+    with_prices(&mut context);
     // Other discrepancies are found without images.
     context.find_available_images().await?;
     Ok(context)
+}
+
+/// Reads what machines cost, for the metrics; where nobody has said it, they have no costs.
+fn with_prices(context: &mut Context) {
+    let Context { settings, environment, .. } = &*context;
+    let budget = settings.budget.budget();
+    if settings.elastic.metrics.is_none() || !wiring::prices_file(settings, environment).exists() {
+        return;
+    }
+    match wiring::prices(settings, environment) {
+        Ok(prices) => {
+            let budget = budget.unwrap_or_default();
+            context.site.allowance = Some(Allowance { budget, prices });
+        }
+        Err(why) => context.warn(&why.to_string()),
+    }
 }
 
 /// Reconciles once, and ends gracefully when cancelled.

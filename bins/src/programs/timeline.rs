@@ -1,35 +1,35 @@
 //! `timeline`: a picture of the lives of nodes.
 
-use crate::args::{Common, nodes};
+use crate::args::{Common, Window, nodes};
 use crate::bootstrap::Bootstrap;
 use crate::diagnostic::Diagnostic;
-use crate::output::Output;
+use crate::output::{Output, chain};
 use crate::process::{SOME_FAILED, SUCCESS};
+use crate::wiring;
 use clap::Parser;
-use history::timeline::{PhaseTimes, Selection, Timeline, moment, phase_times, terminal};
-use history::{Lives, Phase, millis};
+use history::timeline::{JobBar, PhaseTimes, Selection, Timeline, phase_times, terminal};
+use history::{Life, Lives, Phase, Zone, millis};
 use hostlist::{Hostlist, NodeName};
+use provision::job_costs::job_bars;
 use serde_json::{Value, json};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+use tokio::time::timeout;
 
 /// Draw what nodes did: when they were asked for, launched, booted, ran jobs, and ended or failed.
 ///
-/// The events are in the state directory, so neither the cloud nor Slurm has to answer. Without --svg and --html, a compact
-/// picture is printed, with how long each phase takes.
+/// The events are in the state directory, so neither the cloud nor slurmctld has to answer. Jobs come from Slurm's accounting
+/// (sacct) where it runs, and else from the events. Times are local. Without --svg and --html, a compact picture is printed, with
+/// how long each phase takes.
 #[derive(Debug, Parser)]
 #[command(name = "timeline", version, after_help = EXAMPLES)]
 pub struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// From when: 2026-11-18T10:00, 2026-11-18, or 2h for two hours ago [default: the first event].
-    #[arg(long, value_name = "TIME")]
-    since: Option<String>,
-
-    /// Until when [default: now].
-    #[arg(long, value_name = "TIME")]
-    until: Option<String>,
+    #[command(flatten)]
+    window: Window,
 
     /// Write one page with zoom, reasons and filters, which loads nothing else.
     #[arg(long, value_name = "FILE")]
@@ -56,10 +56,10 @@ Exit code: 0 success, 1 events could not be read (the others are shown), 2 wrong
 /// Draws the lives of nodes.
 pub async fn run(arguments: Arguments) -> u8 {
     let bootstrap = Bootstrap::open("timeline", &arguments.common);
-    begin(&bootstrap, &arguments).unwrap_or_else(|why| bootstrap.fail(&why))
+    begin(&bootstrap, &arguments).await.unwrap_or_else(|why| bootstrap.fail(&why))
 }
 
-fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
+async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
     let now = millis(SystemTime::now());
     let selection = selection(arguments, now)?;
     let directory = match &arguments.common.state_dir {
@@ -69,32 +69,48 @@ fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic>
     };
     let log = history::read(&directory)?;
     let lives = Lives::of(&log.events);
-    let timeline = Timeline::new(&lives, Vec::new(), &selection, now);
+    let mut warnings = log.warnings();
+    let first = lives.lives.iter().map(Life::begin).min().unwrap_or(now);
+    let times = at(selection.since.unwrap_or(first))..at(selection.until.unwrap_or(now));
+    let accounts = accounts(bootstrap, arguments, times).await.unwrap_or_else(|why| {
+        warnings.push(format!("sacct does not answer, jobs are taken from events: {why}"));
+        Vec::new()
+    });
+    let timeline = Timeline::new(&lives, accounts, &selection, now);
     show(bootstrap, arguments, &timeline)?;
-    let warnings = log.warnings();
     for warning in &warnings {
         bootstrap.output.print_error(format_args!("warning: {warning}"));
     }
     Ok(if warnings.is_empty() { SUCCESS } else { SOME_FAILED })
 }
 
-fn selection(arguments: &Arguments, now: u64) -> Result<Selection, Diagnostic> {
-    let at = |text: &Option<String>| {
-        let Some(text) = text else { return Ok(None) };
-        let wrong = || {
-            Diagnostic::new(format!(
-                "{text} is no time: write 2026-11-18T10:00, 2026-11-18, or 2h for two hours ago"
-            ))
-        };
-        moment(text, now).map(Some).ok_or_else(wrong)
+/// How long sacct may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The jobs as Slurm accounts for them; none where it does not.
+async fn accounts(
+    bootstrap: &Bootstrap,
+    arguments: &Arguments,
+    times: Range<SystemTime>,
+) -> Result<Vec<JobBar>, String> {
+    // A log from elsewhere is about other jobs.
+    let settings = bootstrap.settings().ok().filter(|_| arguments.common.state_dir.is_none());
+    let Some(settings) = settings else { return Ok(Vec::new()) };
+    let Bootstrap { common, environment, .. } = bootstrap;
+    let Ok(slurm) = wiring::slurm(common, &settings.paths, environment).await else {
+        return Ok(Vec::new());
     };
-    let (since, until) = (at(&arguments.since)?, at(&arguments.until)?);
-    if since.is_some_and(|since| since >= until.unwrap_or(now)) {
-        return Err(Diagnostic::new("--since is not before --until"));
-    }
+    let records = timeout(PATIENCE, slurm.controller.job_records(times.start, times.end)).await;
+    let records = records.map_err(|_| "no answer in time".to_owned())?;
+    let records = records.map_err(|error| chain(&error))?;
+    Ok(job_bars(&records.unwrap_or_default()))
+}
+
+fn selection(arguments: &Arguments, now: u64) -> Result<Selection, Diagnostic> {
+    let (since, until) = arguments.window.read(now, Zone::Local)?;
     let nodes = arguments.nodes.as_ref().map(Hostlist::node_names).transpose()?;
     let nodes = nodes.unwrap_or_default().iter().map(NodeName::to_string).collect();
-    Ok(Selection { since, until, nodes })
+    Ok(Selection { since, until: Some(until), nodes })
 }
 
 /// Writes the files that are asked for, or prints.
@@ -122,6 +138,10 @@ fn show(
         output.print(terminal(timeline, output.width(), &paint).trim_end());
     }
     Ok(())
+}
+
+fn at(millis: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(millis)
 }
 
 fn title(bootstrap: &Bootstrap) -> String {

@@ -6,7 +6,7 @@ mod site;
 mod slurm;
 
 pub use notify::notify;
-pub use prices::prices;
+pub use prices::{prices, prices_file};
 pub(crate) use site::features;
 pub use site::{deadline, has_room_for_labels, image_rules, keypairs, operator_deadline, site};
 pub use slurm::{Slurm, no_slurm, slurm, slurm_user, unreachable_controller};

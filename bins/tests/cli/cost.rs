@@ -44,9 +44,11 @@ fn with_sacct(stage: &Fixture, script: &str) {
 
 const RECORDS: &str =
     "printf '%s\\037' 7 ada physics main 'vm-standard2-1-ad1-[0001-0002]' 2 2026-11-01T01:00:00
-echo 2026-11-01T02:00:00
+printf '%s\\037' 2026-11-01T02:00:00 2026-11-01T00:30:00 COMPLETED
+echo solve
 printf '%s\\037' 8 bob '' main vm-standard2-1-ad1-0001 2 2026-11-01T00:00:00
-echo 2026-11-01T00:30:00
+printf '%s\\037' 2026-11-01T00:30:00 Unknown COMPLETED
+echo solve
 ";
 
 const OCTOBER_TO_DECEMBER: [&str; 4] = ["--since", "2026-10-01", "--until", "2026-12-01"];
@@ -85,7 +87,15 @@ fn without_accounting_jobs_come_from_the_log() {
     );
     let log = stage.read("state/events.jsonl");
     let (first, rest) = log.split_once('\n').unwrap();
-    stage.write("state/events.jsonl", &format!("{first}\n{busy}{rest}"));
+    let owner = format!(
+        "{{\"at\":{BEGIN},\"run\":\"r\",\"event\":\"owner\",\"jobs\":[7],\"user\":\"ada\",\"account\":\"physics\"}}\n"
+    );
+    stage.write("state/events.jsonl", &format!("{first}\n{owner}{busy}{rest}"));
+    for (by, name) in [("user", "ada"), ("account", "physics"), ("partition", "unknown")] {
+        let all = [&OCTOBER_TO_DECEMBER[..], &["--by", by, "--csv"]].concat();
+        let ended = stage.run("cost", &all).with_code(0);
+        assert!(ended.stdout.contains(&format!("\n{name},0.10,0.00,0.10\n")), "{ended:?}");
+    }
     let ended = stage.run("cost", &[&OCTOBER_TO_DECEMBER[..], &["--by", "job", "--csv"]].concat());
     let expected =
         "job,jobs,idle,total\n7,0.10,0.00,0.10\nidle,0.00,2.10,2.10\ntotal,0.10,2.10,2.20\n";
@@ -106,6 +116,6 @@ fn what_is_not_known_is_said() {
         .saying(&["prices.yaml:2:26: VM.Standard2.1: expected an amount"]);
     std::fs::remove_file(stage.path("prices.yaml")).unwrap();
     stage.run("cost", &[]).with_code(2).saying(&["cannot read DIR/prices.yaml", "set prices_file"]);
-    stage.run("cost", &["--since", "soon"]).with_code(2).saying(&["no time: soon"]);
+    stage.run("cost", &["--since", "soon"]).with_code(2).saying(&["soon is no time"]);
     stage.run("cost", &["--by", "colour"]).with_code(2).saying(&["colour"]);
 }

@@ -38,6 +38,8 @@ pub enum EventKind {
     Rebuilt,
     /// A pool started to cool down.
     Cooling,
+    /// Jobs want nodes, and whose they are.
+    Owner,
     /// A run ended.
     Ended,
     /// An event of a newer version.
@@ -64,6 +66,7 @@ impl EventKind {
             Self::Returned => "returned",
             Self::Rebuilt => "rebuilt",
             Self::Cooling => "cooling",
+            Self::Owner => "owner",
             Self::Ended => "ended",
             Self::Unknown => "unknown",
         }
@@ -112,6 +115,12 @@ pub struct Event {
     /// The Slurm jobs that the machine is for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jobs: Vec<u32>,
+    /// The user whose jobs they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// The account that they are charged to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// The actual time, if the event is noticed later: an instance runs before Slurm gets its address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<u64>,
@@ -140,6 +149,8 @@ impl Event {
             zone: None,
             preemptible: false,
             jobs: Vec::new(),
+            user: None,
+            account: None,
             since: None,
         }
     }
@@ -191,6 +202,14 @@ impl Event {
     #[must_use]
     pub fn for_jobs(mut self, jobs: impl IntoIterator<Item = u32>) -> Self {
         self.jobs = jobs.into_iter().collect();
+        self
+    }
+
+    /// Whose jobs they are.
+    #[must_use]
+    pub fn owned_by(mut self, user: &str, account: Option<&str>) -> Self {
+        self.user = Some(user.to_owned());
+        self.account = account.map(str::to_owned);
         self
     }
 

@@ -31,6 +31,8 @@ pub struct Lives {
     pub lives: Vec<Life>,
     /// Pools that cooled down.
     pub coolings: Vec<Cooling>,
+    /// Whose jobs are, as far as the log says: user and account.
+    pub owners: BTreeMap<u32, (String, Option<String>)>,
     /// Start of each run that has not ended, which is when its nodes were requested.
     runs: BTreeMap<String, u64>,
     /// Index of the open life of each node.
@@ -81,6 +83,11 @@ impl Lives {
                 cause: event.cause.clone(),
                 reason: event.detail.clone().unwrap_or_default(),
             }),
+            EventKind::Owner => {
+                let owner = event.user.clone().map(|user| (user, event.account.clone()));
+                self.owners
+                    .extend(event.jobs.iter().filter_map(|job| Some((*job, owner.clone()?))));
+            }
             EventKind::Waiting | EventKind::Returned | EventKind::Unknown => {}
         }
     }
@@ -101,6 +108,7 @@ impl Lives {
         let (ended, going_on) =
             std::mem::take(&mut self.lives).into_iter().partition(|life: &Life| life.end.is_some());
         self.lives = going_on;
+        self.owners.clear();
         // A killed run has no end in the log.
         let newest = self.runs.values().max().copied().unwrap_or_default();
         self.runs.retain(|_, begun| newest.saturating_sub(*begun) < LONGEST_RUN);

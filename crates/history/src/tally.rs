@@ -99,6 +99,7 @@ impl Tally {
             | EventKind::Busy
             | EventKind::Idle
             | EventKind::Returned
+            | EventKind::Owner
             | EventKind::Ended
             | EventKind::Unknown => {}
         }

@@ -1,12 +1,14 @@
-//! Whose jobs ran on which CPUs, for what machines cost.
+//! Whose jobs ran on which CPUs, for what machines cost; and when, for the timeline.
 
 use crate::world::Roster;
 use cloud_core::Tags;
 use history::cost::{JobRun, Owner, spread};
 use history::millis;
+use history::timeline::JobBar;
 use hostlist::NodeName;
 use slurmconf::NodeDef;
 use slurmctl::{JobId, JobOwner, JobRecord};
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 /// How many CPUs slurm.conf gives a node; 0 if it does not say.
@@ -50,6 +52,26 @@ pub fn job_runs(records: &[JobRecord], conf: &Roster<'_>, now: SystemTime) -> Ve
     records.iter().map(run).collect()
 }
 
+/// The jobs of a timeline, as Slurm's accounting has them: a job that was requeued waits from its first run on, and ends with
+/// its last.
+#[must_use]
+pub fn job_bars(records: &[JobRecord]) -> Vec<JobBar> {
+    let mut bars: BTreeMap<u32, JobBar> = BTreeMap::new();
+    for record in records {
+        let id = record.id.get();
+        let bar =
+            bars.entry(id).or_insert_with(|| JobBar { id, waits: u64::MAX, ..JobBar::default() });
+        bar.waits = bar.waits.min(millis(record.eligible));
+        // Runs come in the order in which they began.
+        bar.label = format!("{} ({})", record.name, record.user);
+        bar.runs = Some(millis(record.start));
+        bar.ends = record.end.map(millis);
+        bar.nodes = record.nodes.iter().collect();
+        bar.state = Some(record.state.clone());
+    }
+    bars.into_values().collect()
+}
+
 /// Longest value of a tag; AWS and OCI take 256 characters, Nova 255.
 const LONGEST_TAG: usize = 255;
 
@@ -82,6 +104,35 @@ mod tests {
         assert_eq!(labels.get("job"), Some("7"));
         assert_eq!(labels.get("user").map(str::len), Some(LONGEST_TAG));
         assert_eq!(labels.get("account"), None);
+    }
+
+    #[test]
+    fn a_requeued_job_is_one_bar_that_waits_from_its_first_run_on() {
+        let at = |seconds| SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        let run = |eligible, start, end: Option<u64>, nodes: &str, state: &str| JobRecord {
+            id: JobId::new(7),
+            user: "ada".to_owned(),
+            account: String::new(),
+            partition: "main".to_owned(),
+            nodes: nodes.parse().unwrap(),
+            cpus: 2,
+            start: at(start),
+            end: end.map(at),
+            eligible: at(eligible),
+            state: state.to_owned(),
+            name: "solve".to_owned(),
+        };
+        let runs = [run(1, 2, Some(3), "n1", "REQUEUED"), run(5, 6, None, "n[2-3]", "RUNNING")];
+        let expected = JobBar {
+            id: 7,
+            label: "solve (ada)".to_owned(),
+            waits: 1_000,
+            runs: Some(6_000),
+            ends: None,
+            nodes: vec!["n2".to_owned(), "n3".to_owned()],
+            state: Some("RUNNING".to_owned()),
+        };
+        assert_eq!(job_bars(&runs), [expected]);
     }
 
     #[test]

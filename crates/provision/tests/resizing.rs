@@ -3,7 +3,9 @@
 use crate::common::{Bed, names, node};
 use cloud_core::memory::InjectedFault;
 use cloud_core::{ApiOperation, ErrorKind, InstanceState};
+use history::cost::{Budget, Price, Prices};
 use provision::Cancel;
+use provision::budget::Allowance;
 use provision::plan::{Gaps, GroupSize, Resize};
 use provision::state::NodeLock;
 use provision::{Cause, Outcome, Report, run};
@@ -329,4 +331,22 @@ async fn a_node_that_goes_stays_drained_when_one_that_stays_fails() {
     assert_eq!(bed.live().len(), 1, "{report:?}");
     let job = bed.slurm.job(waits).unwrap();
     assert!(job.nodes.is_empty(), "{job:?}");
+}
+
+/// `max_nodes` and the budget hold for persistent nodes, too.
+#[tokio::test(start_paused = true)]
+async fn a_resize_above_the_budget_or_max_nodes_launches_nothing() {
+    let (mut bed, document) = deployed("n[1-2]").await;
+    let prices = Prices::read("prices.yaml", "currency: USD\nshapes: {small: 1}\n").unwrap();
+    let budget = Budget { per_day: Some(Price::from_micros(3_000_000)), ..Budget::default() };
+    bed.site.allowance = Some(Allowance { budget, prices });
+    let report = resize(&bed, &document, 4).await;
+    let reason = report.nodes[&node("n4")].reason.clone().unwrap_or_default();
+    assert!(reason.starts_with("budget: 3.00 of 3.00 USD spent this day"), "{report:?}");
+    assert_eq!(bed.live().len(), 2, "all or none: {report:?}");
+    bed.site.allowance = None;
+    bed.site.policies.max_nodes = Some(2);
+    let report = resize(&bed, &document, 3).await;
+    let reason = report.nodes[&node("n3")].reason.clone().unwrap_or_default();
+    assert_eq!(reason, "max_nodes: 2 of 2 machines run or start", "{report:?}");
 }

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
 /// The fields that sacct prints.
-const FIELDS: &str = "JobIDRaw,User,Account,Partition,NodeList,AllocCPUS,Start,End";
+const FIELDS: &str =
+    "JobIDRaw,User,Account,Partition,NodeList,AllocCPUS,Start,End,Eligible,State,JobName";
 
 /// The message of sacct if slurm.conf has no `AccountingStorageType`.
 const DISABLED: &str = "accounting storage is disabled";
@@ -38,6 +39,12 @@ pub struct JobRecord {
     pub start: SystemTime,
     /// When it ended; none while it runs.
     pub end: Option<SystemTime>,
+    /// When it could have started at the earliest; its start if that is not known.
+    pub eligible: SystemTime,
+    /// How it ended, or that it runs, in Slurm's word.
+    pub state: String,
+    /// The job's name.
+    pub name: String,
 }
 
 /// The owner of a job.
@@ -114,7 +121,8 @@ fn records(text: &str) -> std::result::Result<Vec<JobRecord>, BadLine> {
 fn record(line: &str) -> std::result::Result<Option<JobRecord>, BadLine> {
     let bad = || BadLine::new("no job", line);
     let fields: Vec<&str> = line.split(SEPARATOR).map(str::trim).collect();
-    let [id, user, account, partition, nodes, cpus, start, end] = fields[..] else {
+    let [id, user, account, partition, nodes, cpus, start, end, eligible, state, name] = fields[..]
+    else {
         return Err(bad());
     };
     let id = id.parse().map_err(|_| bad())?;
@@ -123,9 +131,25 @@ fn record(line: &str) -> std::result::Result<Option<JobRecord>, BadLine> {
         return Ok(None);
     }
     let nodes = Parser::new().max_hosts(1 << 17).parse(nodes).map_err(|_| bad())?;
-    let [user, account, partition] = [user, account, partition].map(str::to_owned);
+    // `CANCELLED by 1000` is cancelled.
+    let state = state.split(' ').next().unwrap_or_default();
+    let [user, account, partition, state, name] =
+        [user, account, partition, state, name].map(str::to_owned);
     let (cpus, end) = (cpus.parse().map_err(|_| bad())?, time::parse(end));
-    Ok(Some(JobRecord { id, user, account, partition, nodes, cpus, start, end }))
+    let eligible = time::parse(eligible).unwrap_or(start).min(start);
+    Ok(Some(JobRecord {
+        id,
+        user,
+        account,
+        partition,
+        nodes,
+        cpus,
+        start,
+        end,
+        eligible,
+        state,
+        name,
+    }))
 }
 
 fn owner(line: &str) -> Option<(JobId, JobOwner)> {
@@ -141,9 +165,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn line(fields: [&str; 8]) -> String {
+    fn line(fields: [&str; 11]) -> String {
         fields.join(&SEPARATOR.to_string())
     }
+
+    const START: &str = "2026-11-16T12:01:41";
+    const END: &str = "2026-11-16T12:05:00";
 
     #[test]
     fn runs_are_read_and_jobs_that_never_ran_are_left_out() {
@@ -155,12 +182,39 @@ mod tests {
                 "main",
                 "n[1-2]",
                 "6",
-                "2026-11-16T12:01:41",
-                "2026-11-16T12:05:00",
+                START,
+                END,
+                "2026-11-16T12:00:00",
+                "CANCELLED by 1000",
+                "solve",
             ]),
-            line(["8", "bob", "", "gpu", "g1", "1", "2026-11-16T12:01:41", "Unknown"]),
-            line(["9", "bob", "", "gpu", "None assigned", "0", "Unknown", "Unknown"]),
-            line(["10", "bob", "", "gpu", "None assigned", "0", "None", "2026-11-16T12:05:00"]),
+            line(["8", "bob", "", "gpu", "g1", "1", START, "Unknown", "Unknown", "RUNNING", "a b"]),
+            line([
+                "9",
+                "bob",
+                "",
+                "gpu",
+                "None assigned",
+                "0",
+                "Unknown",
+                "Unknown",
+                START,
+                "PENDING",
+                "x",
+            ]),
+            line([
+                "10",
+                "bob",
+                "",
+                "gpu",
+                "None assigned",
+                "0",
+                "None",
+                END,
+                START,
+                "CANCELLED",
+                "x",
+            ]),
         ];
         let runs = records(&text.join("\n")).unwrap();
         let [first, second] = &runs[..] else { panic!("{runs:?}") };
@@ -173,7 +227,10 @@ mod tests {
             (first.user.as_str(), first.account.as_str(), took.as_secs()),
             ("ada", "physics", 199)
         );
+        let waited = first.start.duration_since(first.eligible).unwrap();
+        assert_eq!((first.state.as_str(), waited.as_secs()), ("CANCELLED", 101));
         assert_eq!((second.account.as_str(), second.end), ("", None));
+        assert_eq!((second.name.as_str(), second.eligible), ("a b", second.start));
         assert!(records("Slurm accounting\n").is_err());
     }
 

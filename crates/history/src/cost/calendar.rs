@@ -53,75 +53,9 @@ pub fn date(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// An error for an invalid moment.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("no time: {0}; use 2026-11-18, 2026-11-18T12:30, or so long ago such as 90m, 12h or 7d")]
-pub struct BadMoment(String);
-
-/// Parses a day or a time in UTC, or a duration before `now`.
-///
-/// ```
-/// use history::cost::moment;
-///
-/// assert_eq!(moment("1970-01-02", 0), Ok(86_400_000));
-/// assert_eq!(moment("1970-01-01T01:30", 0), Ok(5_400_000));
-/// assert_eq!(moment("2h", 7_200_001), Ok(1));
-/// assert!(moment("yesterday", 0).is_err());
-/// ```
-pub fn moment(text: &str, now: Millis) -> Result<Millis, BadMoment> {
-    ago(text, now).or_else(|| written(text)).ok_or_else(|| BadMoment(text.to_owned()))
-}
-
-fn ago(text: &str, now: Millis) -> Option<Millis> {
-    let unit = match text.chars().last()? {
-        'm' => 60_000,
-        'h' => 3_600_000,
-        'd' => DAY,
-        _ => return None,
-    };
-    let number: u64 = text.get(..text.len() - 1)?.parse().ok()?;
-    now.checked_sub(number.checked_mul(unit)?)
-}
-
-fn written(text: &str) -> Option<Millis> {
-    let (day, time) = text.split_once('T').unwrap_or((text, "00:00"));
-    let numbers = |text: &str, separator: char| -> Option<Vec<u64>> {
-        text.split(separator).map(|part| part.parse().ok()).collect()
-    };
-    let [year, month, of_month] = numbers(day, '-')?[..] else { return None };
-    let time = numbers(time.trim_end_matches('Z'), ':')?;
-    let (hour, minute, second) = match time[..] {
-        [hour, minute] => (hour, minute, 0),
-        [hour, minute, second] => (hour, minute, second),
-        _ => return None,
-    };
-    if hour > 23 || minute > 59 || second > 59 || !(1970..10_000).contains(&year) {
-        return None;
-    }
-    // A date that does not exist, such as 31 February, does not convert back to itself.
-    let near = (year - 1970) * 365 + (month.checked_sub(1)? * 30).min(360);
-    let day = (near..near + 3000).find(|days| date(*days) == (year, month, of_month))?;
-    Some(day * DAY + ((hour * 60 + minute) * 60 + second) * 1000)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_moment_is_a_day_a_time_or_so_long_ago() {
-        for (text, day) in
-            [("2026-11-16T12:01:41", 1_794_830_501_000), ("2000-02-29", 951_782_400_000)]
-        {
-            assert_eq!(moment(text, 0), Ok(day), "{text}");
-        }
-        for text in
-            ["", "d", "5", "1d", "2026-02-31", "2026-13-01", "2026-11-16T24:00", "-1d", "2026-11"]
-        {
-            assert_eq!(moment(text, 0), Err(BadMoment(text.to_owned())), "{text}");
-        }
-        assert_eq!(day_name(moment("9999-12-31", 0).unwrap()), "9999-12-31");
-    }
 
     #[test]
     fn days_and_months_begin_where_the_calendar_says() {

@@ -12,7 +12,7 @@ mod table;
 
 pub use attribute::{JobRun, Machine, Owner, Share, attribute, spread};
 pub use budget::{Budget, BudgetState, Period, Spending};
-pub use calendar::{Millis, date, day_name, day_start, moment, month_start, next_day, next_month};
+pub use calendar::{Millis, date, day_name, day_start, month_start, next_day, next_month};
 pub use lives::{machines, runs};
 pub use money::{Cost, Price, in_cents};
 pub use prices::Prices;

@@ -122,6 +122,13 @@ impl Cost {
         (self.0 + CENT / 2) / CENT
     }
 
+    /// As a number for programs, in units of the currency to the hundredth.
+    #[must_use]
+    pub fn units(self) -> f64 {
+        let number = |part: u128| f64::from(u32::try_from(part).unwrap_or(u32::MAX));
+        number(self.cents() / 100) + number(self.cents() % 100) / 100.0
+    }
+
     /// Subtracts a cost, down to zero.
     #[must_use]
     pub fn less(self, other: Self) -> Self {

@@ -11,7 +11,6 @@ pub use jobs::JobBar;
 pub use percentiles::{PhaseTimes, phase_times};
 pub(crate) use percentiles::{ended_phases, start_of};
 pub use terminal::terminal;
-pub use time_format::moment;
 
 use crate::life::Life;
 use crate::lives::{Cooling, Lives};

@@ -9,7 +9,17 @@
     return {node, pool, begin, end, spans, ending, reason, jobs, marks, machine};
   });
   const jobs = data.jobs.map(([id, label, waits, runs, ends, on, state]) => ({id, label, waits, runs, ends, on, state}));
-  const AXIS = 26, LANE = 18, BAR = 12, GAP = 12;
+  // Slurm's accounts know jobs that the log does not.
+  const livesOf = nodes.map(() => []);
+  for (const life of lives) livesOf[life.node].push(life);
+  for (const job of jobs) {
+    if (job.runs === null) continue;
+    for (const life of job.on.flatMap(node => livesOf[node])) {
+      const meets = life.begin < (job.ends ?? data.length) && job.runs < life.end;
+      if (meets && !life.jobs.includes(job.id)) life.jobs.push(job.id);
+    }
+  }
+  const AXIS = 26, LANE = 18, BAR = 12, GAP = 12, JOBS = 220;
   let JOB = 16;
   const canvas = $("view"), box = $("scroll"), pen = canvas.getContext("2d");
   let gutter = 120, view = {from: 0, to: Math.max(data.length, 1)}, lanes = [], bars = [], jobRows = 0, drawn = {};
@@ -67,17 +77,22 @@
     draw();
   };
   const endOf = job => job.ends ?? (job.runs === null ? job.waits : data.length);
-  const pack = () => {
-    const ends = [], room = (view.to - view.from) / 40;
+  // Rows for the bars, each of which keeps so much room behind it.
+  const rowsOf = room => {
+    const ends = [];
     for (const job of bars) {
       let row = ends.findIndex(end => end <= job.waits);
       if (row < 0) row = ends.length;
       ends[row] = Math.max(endOf(job), job.waits) + room;
       job.row = row;
     }
-    jobRows = ends.length;
-    // Thousands of jobs leave room for the nodes.
-    JOB = jobRows <= 6 ? 16 : Math.min(11, Math.max(1, 220 / jobRows));
+    return ends.length;
+  };
+  const pack = () => {
+    jobRows = rowsOf((view.to - view.from) / 40);
+    // Thousands of jobs have no numbers, and leave room for the nodes.
+    if (jobRows * 8 > JOBS) jobRows = rowsOf(0);
+    JOB = jobRows <= 6 ? 16 : Math.min(11, JOBS / jobRows);
   };
   const lanesTop = () => AXIS + (jobRows ? jobRows * JOB + GAP : 0) + 6;
   const height = () => lanesTop() + lanes.length * LANE + 8;

@@ -1,36 +1,7 @@
 //! Parses and formats times and durations.
 
-use jiff::civil::DateTime;
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
-
-/// Parses a time into milliseconds since 1970: a time such as `2026-11-18T10:00` or a day, by default in the time zone of
-/// this machine, or `2h` for a duration before now.
-///
-/// ```
-/// use history::timeline::moment;
-///
-/// assert_eq!(moment("2m", 125_000), Some(5_000));
-/// assert_eq!(moment("1970-01-01T00:01:00Z", 0), Some(60_000));
-/// assert_eq!(moment("soon", 0), None);
-/// ```
-#[must_use]
-pub fn moment(text: &str, now: u64) -> Option<u64> {
-    let units = [("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-    let ago = units.iter().find_map(|(unit, millis)| {
-        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
-        number.checked_mul(*millis)
-    });
-    if let Some(ago) = ago {
-        return now.checked_sub(ago);
-    }
-    let stamp: Timestamp = match text.parse::<Timestamp>() {
-        Ok(stamp) => stamp,
-        Err(_) => text.parse::<DateTime>().ok()?.to_zoned(TimeZone::system()).ok()?.timestamp(),
-    };
-    let since = stamp.duration_since(Timestamp::UNIX_EPOCH).max(SignedDuration::ZERO);
-    u64::try_from(since.as_millis()).ok()
-}
 
 /// Formats a duration: `850 ms`, `4.2 s`, `3 min 20 s`, `5 h 10 min`, `3 d 4 h`.
 pub(super) fn length(millis: u64) -> String {

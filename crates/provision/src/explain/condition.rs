@@ -29,8 +29,8 @@ pub(super) enum Condition {
     Draining(String),
     /// Every place where it could go cools down.
     Cooling(Pool, Cooldown),
-    /// It failed by itself, and rests.
-    Resting(Cooldown),
+    /// It failed by itself, and rests; what the cloud said, if that is known.
+    Resting(Cooldown, String),
     /// Drained by us until it can be had.
     Unable(Reported),
     /// Drained or set down by somebody else.
@@ -94,7 +94,11 @@ impl Condition {
             return if state.has(&StateFlag::NotResponding) { Self::Silent } else { Self::Busy };
         }
         if state.is_powering_down() || state.is_power_down_requested() {
-            return Self::Stopping;
+            // On its way down after a start that failed, its reason says more.
+            return match Reported::read(node.reason_text()) {
+                Some(_) => off(node, facts),
+                None => Self::Stopping,
+            };
         }
         if state.is_powered_down() {
             return off(node, facts);
@@ -113,7 +117,7 @@ impl Condition {
             | Self::Rebuilding => true,
             Self::Draining(_)
             | Self::Cooling(..)
-            | Self::Resting(_)
+            | Self::Resting(..)
             | Self::Unable(_)
             | Self::Held(_)
             | Self::TimedOut
@@ -136,7 +140,7 @@ impl Condition {
             Self::Rebuilding => "being rebuilt",
             Self::Draining(_) => "drained for a change of the cluster",
             Self::Cooling(..) => "cooling down",
-            Self::Resting(_) => "resting after a failure",
+            Self::Resting(..) => "resting after a failure",
             Self::Unable(_) => "drained until the cloud has room",
             Self::Held(holder) if holder.maintenance => "in maintenance",
             Self::Held(_) => "held by an administrator",
@@ -165,8 +169,9 @@ impl Condition {
                 "Wait until `rebuild`, `resize` or `reconcile` has ended.",
             ),
             Self::Cooling(pool, cooldown) => Words::of_pool(cooldown.cause, &pool.to_string()),
-            Self::Resting(cooldown) => {
-                let words = Words::of_pool(cooldown.cause, node.as_str());
+            Self::Resting(cooldown, said) => {
+                let (cause, pool) = (Some(cooldown.cause), Some(node.to_string()));
+                let words = Words::of(&Reported { cause, pool, said: said.clone() });
                 Words { clause: format!("{node} rests after a failure: {}", words.clause), ..words }
             }
             Self::Unable(why) => Words::of(why),
@@ -267,6 +272,7 @@ fn down(node: &Node) -> Condition {
 
 /// A node that is powered down: what would become of it if a job needed it.
 fn off(node: &Node, facts: &Facts<'_>) -> Condition {
+    let why = Reported::read(node.reason_text());
     let machines = facts.fleet.as_ref().map(|fleet| fleet.standing(&node.name).here);
     if let Ok([first, second, more @ ..]) = machines.as_deref() {
         let ids = [first, second].into_iter().chain(more).map(|one| one.id.to_string());
@@ -284,10 +290,10 @@ fn off(node: &Node, facts: &Facts<'_>) -> Condition {
         }
         let rest = cooldowns.resting(&node.name).filter(|rest| rest.lasts(facts.now));
         if let Some(rest) = rest {
-            return Condition::Resting(rest.clone());
+            let why = why.filter(|why| why.cause == Some(rest.cause));
+            return Condition::Resting(rest.clone(), why.map(|why| why.said).unwrap_or_default());
         }
     }
-    let why = Reported::read(node.reason_text());
     let at = node.reason.as_ref().and_then(|reason| reason.at);
     Condition::Off(why.map(|why| Failed { why, at }))
 }

@@ -204,6 +204,15 @@ fn turn(job: &Job, busy: usize) -> Words {
             "Wait for its turn; see `sprio` and `squeue --start`.",
         );
     }
+    let begin = Words::new(
+        "begin_time",
+        "it is not to begin yet",
+        format!("Wait, or run `scontrol update jobid={} starttime=now`.", job.id),
+    );
+    // Slurm gives a job that it has requeued a time to begin, too.
+    if reason.starts_with("BeginTime") && job.restarts == 0 {
+        return begin;
+    }
     if busy > 0 {
         let have =
             if busy == 1 { "1 node that it".to_owned() } else { format!("{busy} nodes that it") };
@@ -214,11 +223,7 @@ fn turn(job: &Job, busy: usize) -> Words {
         );
     }
     if reason.starts_with("BeginTime") {
-        return Words::new(
-            "begin_time",
-            "it is not to begin yet",
-            format!("Wait, or run `scontrol update jobid={} starttime=now`.", job.id),
-        );
+        return begin;
     }
     Words::new(
         "not_scheduled",

@@ -28,7 +28,7 @@ pub fn node(name: &NodeName, facts: &Facts<'_>) -> Explanation {
         None => well(name, &condition, facts),
     };
     let mut explanation = Explanation::new(subject, words, text);
-    if let Condition::Cooling(_, cooldown) | Condition::Resting(cooldown) = &condition {
+    if let Condition::Cooling(_, cooldown) | Condition::Resting(cooldown, _) = &condition {
         let left = cooldown.ends().duration_since(facts.now).unwrap_or_default();
         explanation.details.push(format!("It is tried again in {}.", span(left)));
     }

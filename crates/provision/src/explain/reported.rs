@@ -53,6 +53,11 @@ impl Reported {
 
 /// The cause that a part of a reason begins with, and what follows.
 fn named(part: &str) -> Option<(Cause, &str)> {
+    // What a budget refuses begins with its name in the configuration.
+    let by_name = [Cause::Budget, Cause::MaxNodes].into_iter().find(|it| it.code() == part);
+    if let Some(cause) = by_name {
+        return Some((cause, ""));
+    }
     Cause::all().find_map(|cause| {
         let rest = part.strip_prefix(cause.words())?;
         (rest.is_empty() || rest.starts_with(" (")).then_some((cause, rest))
@@ -91,6 +96,18 @@ mod tests {
             (
                 "elastic: job 7 cannot get all its nodes, n1: VM.Standard2.1 in Uocm:PHX-AD-1: out of capacity, next try after x",
                 (Some(Cause::Capacity), Some(full), ""),
+            ),
+            (
+                "elastic: budget: 20.00 of 20.00 USD spent this day, next start 2026-11-19T00:00:00Z",
+                (
+                    Some(Cause::Budget),
+                    None,
+                    "20.00 of 20.00 USD spent this day, next start 2026-11-19T00:00:00Z",
+                ),
+            ),
+            (
+                "elastic: max_nodes: 3 of 3 machines run or start",
+                (Some(Cause::MaxNodes), None, "3 of 3 machines run or start"),
             ),
             ("elastic: job cannot get all its nodes", (Some(Cause::JobIncomplete), None, "")),
             (

@@ -140,7 +140,7 @@ fn of_refusal(said: &str) -> Words {
 }
 
 /// Words of a refusal, its code, its clause and its remedy; the first that fits counts.
-const REFUSALS: [(&str, &str, &str, &str); 9] = [
+const REFUSALS: [(&str, &str, &str, &str); 10] = [
     (
         "configuration: ",
         "configuration",
@@ -176,6 +176,12 @@ const REFUSALS: [(&str, &str, &str, &str); 9] = [
         "keypair",
         "its nodes name a key pair that the configuration does not have",
         "Correct the feature keypair= in slurm.conf or `keypairs` in startnode.yaml.",
+    ),
+    (
+        " has no price",
+        "price",
+        "a shape of its nodes has no price, and a budget is set",
+        "Add the shape to prices.yaml, then run `finish --check`.",
     ),
     (
         " instances: ",
@@ -221,6 +227,7 @@ mod tests {
             ("configuration: startnode.yaml:3:1: unknown csp", "configuration"),
             ("the cloud has no image rocky-9", "image"),
             ("no usable image: neither by a feature", "image"),
+            ("VM.Big has no price, and a budget is set; add it to prices.yaml", "price"),
             ("2 instances: i-1, i-2", "duplicates"),
             ("instance i-1 is unknown", "machine_in_hand"),
             ("weather", "refused"),

@@ -1,6 +1,6 @@
 //! Nodes whose machines would be more than may be spent, or more than there may be.
 
-use super::{JobGroup, MachineStep, Refusal, Step};
+use super::{JobGroup, MachineStep, Refusal, ReportStep, Step};
 use crate::budget::{Allowance, renewal, standing};
 use crate::cause::Cause;
 use crate::policies::OnPartial;
@@ -46,6 +46,32 @@ pub(super) fn no_room(
         }
     }
     refused
+}
+
+/// Refuses launches of persistent nodes, new ones and `absent` ones, that the budget or `max_nodes` has no room for.
+pub(super) fn refuse_above(
+    new: &mut [(NodeName, Result<Step, Refusal>)],
+    absent: &mut [Step],
+    world: World<'_>,
+) {
+    let again = absent.iter().filter_map(|step| Some((&launched(step)?.node, Ok(step.clone()))));
+    let steps: Steps<'_> =
+        new.iter().map(|(node, step)| (node, step.clone())).chain(again).collect();
+    let lost = no_room(&[], &steps, &Lost::new(), world);
+    drop(steps);
+    let why = |node: &NodeName| lost.get(node).map(|(_, text)| Refusal::NoRoom(text.clone()));
+    for (node, step) in new {
+        if let Some(why) = why(node) {
+            *step = Err(why);
+        }
+    }
+    for step in absent {
+        let refused =
+            launched(step).and_then(|wanted| Some((wanted.node.clone(), why(&wanted.node)?)));
+        if let Some((node, why)) = refused {
+            *step = Step::Report(ReportStep::Refuse { node, why });
+        }
+    }
 }
 
 /// What a step launches.
@@ -108,7 +134,7 @@ impl<'a> Room<'a> {
         let machines = self.machines + wanted.len();
         let policies = &self.world.site.policies;
         if let Some(most) = policies.max_nodes.filter(|most| machines > *most) {
-            let text = format!("max_nodes is {most}, and {} machines run or start", self.machines);
+            let text = format!("max_nodes: {} of {most} machines run or start", self.machines);
             return Err((Cause::MaxNodes, text));
         }
         if let Some(allowance) = &self.world.site.allowance {

@@ -65,6 +65,9 @@ pub enum Refusal {
         /// Why, and until when.
         cooldown: Cooldown,
     },
+    /// The budget or `max_nodes` has no room for its machine.
+    #[error("{0}")]
+    NoRoom(String),
     /// A part of the listing is missing, so that what is not seen may be there all the same.
     #[error("the listing of instances is not complete")]
     IncompleteListing,

@@ -2,6 +2,7 @@
 
 use super::absent::absent;
 use super::bring_up::bring_up_as;
+use super::budget::refuse_above;
 use super::conf::{Addition, edited};
 use super::removal::{Removal, removal};
 use super::unapplied::TellOptions;
@@ -139,10 +140,11 @@ pub fn resize(request: &Resize<'_>, world: World<'_>) -> Plan {
     let all: Vec<Difference> =
         request.groups.iter().map(|group| difference(group, request.gaps, world)).collect();
     let remove = by_number(all.iter().flat_map(|group| group.remove.iter().cloned()));
-    let launches: Vec<(NodeName, Result<Step, Refusal>)> =
+    let mut launches: Vec<(NodeName, Result<Step, Refusal>)> =
         all.iter().flat_map(|group| launches(group, world)).collect();
     let kept = by_number(all.iter().flat_map(|group| group.kept.iter().cloned()));
-    let absent = absent(&written_by_us(kept, request.document), world.conf, world);
+    let mut absent = absent(&written_by_us(kept, request.document), world.conf, world);
+    refuse_above(&mut launches, &mut absent, world);
     let additions: Vec<Addition> = all
         .into_iter()
         .filter_map(|Difference { like, add, .. }| Some(Addition { like: like?, nodes: add }))

@@ -1,6 +1,7 @@
 //! As many nodes as limits ask for.
 
 use super::absent::absent;
+use super::budget::refuse_above;
 use super::finish::{Finish, Proposed, leaving};
 use super::resize::{Change, nothing_to_write, summary};
 use super::{Plan, Refusal, Step, bring_up::bring_up_as, deploy::persistent};
@@ -19,13 +20,14 @@ use slurmconf::diff;
 pub fn resize_to(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan> {
     let Proposed { document: new, before, after } = Proposed::of(request, world)?;
     let (old, planned) = (Roster::new(&before), Roster::new(&after));
-    let absent = absent(&kept(&old, &planned), &planned, world);
+    let mut absent = absent(&kept(&old, &planned), &planned, world);
+    let mut launches = launches(&old, &planned, world);
+    refuse_above(&mut launches, &mut absent, world);
     if new.as_bytes() == request.document.as_bytes() {
         return Ok(nothing_to_write(request.version, request.unapplied, absent, world));
     }
     let changes = diff(&before, &after);
     let remove = leaving(&changes, &before, world);
-    let launches = launches(&old, &planned, world);
     let (text, summary) = (Ok(new.as_bytes().to_vec()), summary(&changes.added, &changes.removed));
     let change = Change { launches, remove, text, summary, absent };
     Ok(change.plan(request.document, request.version, request.patience, world))

@@ -39,7 +39,7 @@ async fn repair(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Repor
     let nodes: Vec<NodeName> = nodes.into_iter().collect();
     if first.is_idle() {
         memory.store(run, &seen);
-        let telemetry = Telemetry::of(&observation);
+        let telemetry = Telemetry::of(&observation, run.site);
         return (run.act(&first, observation, BTreeMap::new(), deadline).await, telemetry);
     }
     let mut locked = run.lock(&nodes, Instant::now()).await;
@@ -59,7 +59,7 @@ async fn repair(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Repor
     let others: Vec<NodeName> =
         plan.steps().flat_map(Step::nodes).filter(|node| !is_locked(node)).cloned().collect();
     without(&mut plan, &others);
-    let telemetry = Telemetry::of(&observation);
+    let telemetry = Telemetry::of(&observation, run.site);
     (run.act(&plan, observation, locked.locks, deadline).await, telemetry)
 }
 

@@ -5,7 +5,7 @@ use super::pass::{merge, report_busy, unknown};
 use super::{Observation, Run};
 use crate::plan::{self, JobGroup, Operation};
 use crate::report::Report;
-use crate::state::NodeLock;
+use crate::state::{EventKind, NodeLock};
 use futures_util::future::LocalBoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hostlist::NodeName;
@@ -30,6 +30,7 @@ enum Round {
 pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Report {
     let begun = run.log_start("start");
     let deadline = run.deadline(begun);
+    note_owners(run, jobs);
     let mut report = Report::new(Operation::Start);
     let Known { known, unknown: unknown_names } = run.known(nodes).await;
     unknown(&mut report, unknown_names);
@@ -57,6 +58,16 @@ pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Repo
         }
     }
     run.log_end(report, begun)
+}
+
+/// Notes whose jobs they are: Slurm need not keep accounts, and forgets jobs that have ended.
+fn note_owners(run: &Run<'_>, jobs: &[JobGroup]) {
+    for group in jobs {
+        if let Some(user) = group.labels.get("user") {
+            let event = run.tools.event(EventKind::Owner).for_jobs([group.job.get()]);
+            run.tools.note(&event.owned_by(user, group.labels.get("account")));
+        }
+    }
 }
 
 async fn bring_up(

@@ -2,11 +2,14 @@
 
 use super::Run;
 use super::observe::Observation;
+use crate::cause::Cause;
 use crate::failure::chain;
 use crate::plan::{FindingKind, Handling};
 use crate::report::Report;
+use crate::site::Site;
 use crate::state::{Document, Event, EventKind, atomic_write, change_soon};
 use cloud_core::Instance;
+use history::cost::Period;
 use history::{Life, Place, Series, Tally, label, metrics, millis, place_labels};
 use hostlist::NodeName;
 use slurmctl::{JobState, Node};
@@ -33,8 +36,8 @@ pub(super) struct Telemetry {
 }
 
 impl Telemetry {
-    pub(super) fn of(observation: &Observation) -> Self {
-        let mut gauges = Gauges::new();
+    pub(super) fn of(observation: &Observation, site: &Site) -> Self {
+        let mut gauges = costs(observation, site);
         for instance in observation.fleet.instances().filter(|it| it.state.is_live()) {
             let state = label("state", &instance.state.to_string());
             let labels = format!("{state},{}", place_labels(&place_of(instance)));
@@ -68,6 +71,9 @@ impl Telemetry {
                 Err(error) => wrong = Some(chain(&error)),
             }
             count_repairs(&mut tally, report);
+            for cause in Cause::all() {
+                tally.count("returned_nodes", label("cause", cause.code()), 0);
+            }
             serde_json::to_string(&tally).unwrap_or_default()
         });
         match (changed, wrong) {
@@ -122,6 +128,25 @@ impl Telemetry {
     }
 }
 
+/// What was spent this day and this month, and what may be, in the currency of the prices.
+fn costs(observation: &Observation, site: &Site) -> Gauges {
+    let mut gauges = Gauges::new();
+    let (Some(spending), Some(allowance)) = (observation.spending, &site.allowance) else {
+        return gauges;
+    };
+    let budget = allowance.budget;
+    for (period, spent, limit) in [
+        (Period::Day, spending.day, budget.per_day),
+        (Period::Month, spending.month, budget.per_month),
+    ] {
+        let currency = label("currency", &allowance.prices.currency);
+        let labels = format!("{},{currency}", label("period", &period.to_string()));
+        gauges.insert(series("cost", labels.clone()), spent.units());
+        gauges.extend(limit.map(|limit| (series("budget", labels), limit.amount().units())));
+    }
+    gauges
+}
+
 fn series(name: &str, labels: String) -> Series {
     Series { name: format!("slurm_elastic_{name}"), labels }
 }
@@ -131,7 +156,7 @@ fn place_of(instance: &Instance) -> Place {
     Place { shape, zone: instance.zone.as_ref().map(ToString::to_string), preemptible: false }
 }
 
-/// Every kind has a counter, so that the first repair is a change from 0.
+/// Every kind has its counter, as every cause has, so that the first repair is a change from 0.
 fn count_repairs(tally: &mut Tally, report: &Report) {
     for kind in FindingKind::ALL {
         let repaired = report

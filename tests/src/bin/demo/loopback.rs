@@ -3,6 +3,7 @@
 use crate::show::{Show, Totals};
 use cloud_sim::Capacity;
 use e2e::{Cluster, Loopback, USUAL};
+use std::fs;
 use std::time::Instant;
 
 const OLD: &str = "ocid1.image.oc1.phx.img000";
@@ -17,7 +18,10 @@ pub(crate) fn run(keep: bool) {
         .cloud(|cloud| (cloud.timing.provision, cloud.timing.terminate) = (2.0, 1.5))
         .config("fallback: [{zone: 2}]")
         .config(&format!("image_id: {OLD}"))
+        .config("budget: {per_day: 100, per_month: 1000}")
         .start();
+    let prices = "currency: USD\nshapes: {VM.Standard2.1: 0.06}\n";
+    fs::write(cluster.dir().join("etc/prices.yaml"), prices).expect("a directory of ours");
     let version = cluster.release().version();
     let mut show = Show::new(cluster, begun);
     show.screen.name_image(OLD, "img000");
