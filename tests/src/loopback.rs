@@ -141,7 +141,7 @@ impl Loopback {
 
     /// Announces something to an instance, by its metadata service.
     pub fn announce(&self, id: &str, notice: &Notice) {
-        self.call("PUT", &format!("notices/{id}"), &json!(notice));
+        self.admin.call("PUT", &format!("notices/{id}"), &json!(notice));
     }
 
     /// Puts an instance into a state, as if by another's hand.

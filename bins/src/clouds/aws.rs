@@ -4,7 +4,7 @@ use super::{CloudConfig, Entry, Wanted};
 use crate::config::{Settings, between, texts};
 use crate::diagnostic::Diagnostic;
 use crate::output::chain;
-use crate::wiring::{Connected, Purpose, features, http, pacer};
+use crate::wiring::{Connected, Purpose, features, http};
 use async_trait::async_trait;
 use cloud_aws::{Config, ConnectSettings, LaunchOptions, LaunchTemplate, Overrides};
 use cloud_core::{
@@ -37,6 +37,7 @@ pub(super) const ENTRY: Entry = Entry {
         reader.know::<Aws>();
         reader.know::<Citc>();
     },
+    metadata: None,
 };
 
 /// AWS.
@@ -187,7 +188,7 @@ fn launch(aws: &Aws, cluster: Option<&str>) -> LaunchOptions {
 }
 
 async fn connect(aws: &Aws, wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
-    let Wanted { settings, environment, purpose, slurm } = wanted;
+    let Wanted { settings, environment, purpose, slurm, pacer } = wanted;
     let sources = Sources::of_system(environment.home.clone(), environment.variables.clone());
     let overrides = Overrides {
         profile: aws.profile.clone(),
@@ -202,7 +203,7 @@ async fn connect(aws: &Aws, wanted: Wanted<'_>) -> Result<Connected, Diagnostic>
     connect.launch = launch(aws, settings.cluster_id.as_deref());
     let is_id = connect.launch.describe().is_id;
     connect.launch.images = settings.image_id.iter().filter(|id| is_id(id)).cloned().collect();
-    let cloud = cloud_aws::Aws::connect(&config, connect, &pacer(&settings.elastic))?;
+    let cloud = cloud_aws::Aws::connect(&config, connect, pacer)?;
     let mut named = Vec::new();
     if purpose == Purpose::Check {
         named = check(aws, settings, slurm, &cloud).await?;

@@ -31,13 +31,15 @@ impl Builder {
         let below = directory().expect("a cluster is made in a scenario").join("moto");
         fs::create_dir(&below).expect("a directory of ours");
         let before = ["AWS_CONFIG_FILE=config", "AWS_SHARED_CREDENTIALS_FILE=credentials"];
-        let before = before.map(|line| line.replace('=', &format!("={}/aws/", below.display())));
-        let lines: String = before.iter().map(|line| format!("export {line}\n")).collect();
+        let before = before.map(|line| {
+            format!("export {line}\n").replace('=', &format!("={}/aws/", below.display()))
+        });
+        let lines = before.concat();
         let (home, munged) = self.prepare(&lines);
         let moto = Arc::new(Moto::start(&below));
         let (proxy, admin) = proxy(&moto, &below);
-        let watched = Arc::clone(&moto);
-        let watcher = Watcher::start(home.dir.clone(), move || watched.up());
+        let shown = Arc::clone(&moto);
+        let watcher = Watcher::start(home.dir.clone(), move || shown.up());
         let yaml = yaml(&moto, &admin);
         let cloud = Aws { _watcher: watcher, _proxy: proxy, admin, moto };
         self.begin(cloud, munged, home, &yaml)

@@ -17,7 +17,7 @@ struct Arguments {
     /// Where to listen; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     listen: String,
-    /// The cloud, such as http://127.0.0.1:5000
+    /// The cloud, such as `http://127.0.0.1:5000`
     #[arg(long, value_name = "URL")]
     to: String,
     /// A directory where the address is written to `endpoint`
