@@ -71,6 +71,12 @@ def user(iam, name, policy):
     return {"aws_access_key_id": key["AccessKeyId"], "aws_secret_access_key": key["SecretAccessKey"]}
 
 
+def by_action(policy):
+    """A policy as moto can decide on it: it knows neither the resource of a request nor what conditions are about."""
+    plain = [{"Effect": one["Effect"], "Action": one["Action"], "Resource": "*"} for one in policy["Statement"]]
+    return {**policy, "Statement": plain}
+
+
 def tags(kind, **values):
     return [{"ResourceType": kind, "Tags": [{"Key": key, "Value": value} for key, value in values.items()]}]
 
@@ -150,7 +156,7 @@ def main():
     endpoint = start(host, int(port))
     known, iam = contents(endpoint)
     everything = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
-    policy = json.loads(arguments.policy.read_text()) if arguments.policy else everything
+    policy = by_action(json.loads(arguments.policy.read_text())) if arguments.policy else everything
     key = user(iam, "administrator", everything)
     clients = functools.cache(lambda service: client(service, endpoint, key))
     write_profile(directory, user(iam, "programs", policy))
