@@ -1,5 +1,4 @@
 //! `explain` on a real Slurm: what keeps jobs waiting, each fault on one cluster, with its cause and its remedy.
-#![expect(clippy::indexing_slicing, reason = "a missing field of JSON is null")]
 
 use cloud_sim::{Fault, Rule};
 use e2e::{Cluster, USUAL, in_namespaces};

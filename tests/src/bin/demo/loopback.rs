@@ -9,6 +9,7 @@ use std::time::Instant;
 const OLD: &str = "ocid1.image.oc1.phx.img000";
 const NEW: &str = "ocid1.image.oc1.phx.new";
 
+#[expect(clippy::expect_used, reason = "a demo without its prices is none")]
 pub(crate) fn run(keep: bool) {
     let begun = Instant::now();
     let cluster = Cluster::builder(USUAL)
