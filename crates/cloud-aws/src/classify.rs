@@ -43,7 +43,7 @@ pub(crate) fn classify(response: &Response) -> Classification {
         _ => ErrorKind::Invalid,
     });
     let message = message.split(ENCODED).next().unwrap_or_default().to_owned();
-    let retryable = kind == ErrorKind::Throttled || code == "ConcurrentTagAccess";
+    let retryable = kind == ErrorKind::Throttled || code == CONCURRENT_TAGS;
     Classification { kind, code: Some(code), message, retryable }
 }
 
@@ -59,95 +59,140 @@ fn said(body: &[u8]) -> Option<Said> {
     body.errors.map(|errors| errors.error).or(body.error)
 }
 
-/// The table: code and, where one code has two meanings, message to the kind.
+/// The table: what a code means, whatever the message is.
+const CODES: [(ErrorKind, &[&str]); 10] = [
+    // The place has no room.
+    (
+        ErrorKind::Capacity,
+        &[
+            "InsufficientInstanceCapacity",
+            "InsufficientHostCapacity",
+            "InsufficientReservedInstanceCapacity",
+            "InsufficientCapacity",
+            "InsufficientCapacityOnHost",
+            "InsufficientVolumeCapacity",
+            "InsufficientFreeAddressesInSubnet",
+            "InsufficientAddressCapacity",
+            "ReservationCapacityExceeded",
+            "UnfulfillableCapacity",
+            "SpotMaxPriceTooLow",
+        ],
+    ),
+    // Too fast; among the limits that are reached, this one passes by itself.
+    (
+        ErrorKind::Throttled,
+        &[
+            "RequestLimitExceeded",
+            "Throttling",
+            "ThrottlingException",
+            "RequestThrottled",
+            "RequestThrottledException",
+            "TooManyRequestsException",
+            "EC2ThrottledException",
+            "BandwidthLimitExceeded",
+        ],
+    ),
+    (
+        ErrorKind::Quota,
+        &[
+            "InstanceLimitExceeded",
+            "VcpuLimitExceeded",
+            "MaxSpotInstanceCountExceeded",
+            "ResourceCountExceeded",
+            "AMIQuotaExceeded",
+        ],
+    ),
+    (
+        ErrorKind::Unauthenticated,
+        &[
+            "AuthFailure",
+            "InvalidClientTokenId",
+            "SignatureDoesNotMatch",
+            "InvalidSignatureException",
+            "IncompleteSignature",
+            "MissingAuthenticationToken",
+            "UnrecognizedClientException",
+            "ExpiredToken",
+            "ExpiredTokenException",
+            "RequestExpired",
+            "InvalidIdentityToken",
+        ],
+    ),
+    (
+        ErrorKind::Forbidden,
+        &[
+            "UnauthorizedOperation",
+            "AccessDenied",
+            "AccessDeniedException",
+            "OptInRequired",
+            "PendingVerification",
+            "Blocked",
+            "OperationNotPermitted",
+        ],
+    ),
+    // Of all that can be missing, only an instance is what we ask about; the rest is what a launch names.
+    (ErrorKind::NotFound, &["InvalidInstanceID.NotFound", "NoSuchResourceException"]),
+    // The token is used: that instance is gone, or another request was sent with it.
+    (ErrorKind::TokenUsedUp, &["IdempotentInstanceTerminated", "IdempotentParameterMismatch"]),
+    (
+        ErrorKind::Conflict,
+        &[
+            "IncorrectInstanceState",
+            "IncorrectState",
+            "InvalidState",
+            "IncorrectSpotRequestState",
+            "DependencyViolation",
+            "VolumeInUse",
+            CONCURRENT_TAGS,
+        ],
+    ),
+    (
+        ErrorKind::Unavailable,
+        &[
+            "InternalError",
+            "InternalFailure",
+            "ServerInternal",
+            "Unavailable",
+            "ServiceUnavailable",
+        ],
+    ),
+    (ErrorKind::Unsupported, &["Unsupported", "UnsupportedOperation", "InvalidAction"]),
+];
+
+/// Two changes of the tags of one instance at a time.
+const CONCURRENT_TAGS: &str = "ConcurrentTagAccess";
+
+/// What a code means.
 fn meaning(code: &str, message: &str) -> Option<ErrorKind> {
-    let kind = match code {
-        // The place has no room.
-        "InsufficientInstanceCapacity"
-        | "InsufficientHostCapacity"
-        | "InsufficientReservedInstanceCapacity"
-        | "InsufficientCapacity"
-        | "InsufficientCapacityOnHost"
-        | "InsufficientVolumeCapacity"
-        | "InsufficientFreeAddressesInSubnet"
-        | "InsufficientAddressCapacity"
-        | "ReservationCapacityExceeded"
-        | "UnfulfillableCapacity"
-        | "SpotMaxPriceTooLow"
-        | "Server.InsufficientInstanceCapacity" => ErrorKind::Capacity,
+    if let Some(kind) = by_message(code, message) {
+        return Some(kind);
+    }
+    let known = CODES.iter().find(|(_, codes)| codes.contains(&code)).map(|(kind, _)| *kind);
+    known.or_else(|| match code {
+        "TagLimitExceeded" | "FilterLimitExceeded" => Some(ErrorKind::Invalid),
+        code if code.ends_with("LimitExceeded") => Some(ErrorKind::Quota),
+        _ => None,
+    })
+}
+
+/// What codes with two meanings mean.
+fn by_message(code: &str, message: &str) -> Option<ErrorKind> {
+    let message = message.to_ascii_lowercase();
+    let says = |text: &str| message.contains(text);
+    match code {
         // The shape is not in this zone; elsewhere it may be.
-        "Unsupported" | "UnsupportedOperation" | "InvalidParameterCombination"
-            if message.to_ascii_lowercase().contains("availability zone") =>
-        {
-            ErrorKind::Capacity
-        }
-        "Unsupported" if message.contains("configuration is currently not supported") => {
-            ErrorKind::Capacity
-        }
-        // Too fast; among the limits that are reached, this one passes by itself.
-        "RequestLimitExceeded"
-        | "Throttling"
-        | "ThrottlingException"
-        | "RequestThrottled"
-        | "RequestThrottledException"
-        | "TooManyRequestsException"
-        | "EC2ThrottledException"
-        | "BandwidthLimitExceeded" => ErrorKind::Throttled,
-        "TagLimitExceeded" | "FilterLimitExceeded" => ErrorKind::Invalid,
-        "MaxSpotInstanceCountExceeded"
-        | "ResourceCountExceeded"
-        | "InstanceLimitExceeded"
-        | "VcpuLimitExceeded"
-        | "AMIQuotaExceeded" => ErrorKind::Quota,
-        limit if limit.ends_with("LimitExceeded") => ErrorKind::Quota,
-        // "Not authorized for images": we are known, and may not use the image.
-        "AuthFailure" if message.contains("ot authorized for") => ErrorKind::Forbidden,
-        "AuthFailure"
-        | "InvalidClientTokenId"
-        | "SignatureDoesNotMatch"
-        | "InvalidSignatureException"
-        | "IncompleteSignature"
-        | "MissingAuthenticationToken"
-        | "UnrecognizedClientException"
-        | "ExpiredToken"
-        | "ExpiredTokenException"
-        | "RequestExpired"
-        | "InvalidIdentityToken" => ErrorKind::Unauthenticated,
-        "UnauthorizedOperation"
-        | "AccessDenied"
-        | "AccessDeniedException"
-        | "OptInRequired"
-        | "PendingVerification"
-        | "Blocked"
-        | "OperationNotPermitted" => ErrorKind::Forbidden,
-        // Of all that can be missing, only an instance is what we ask about; the rest is what a launch names.
-        "InvalidInstanceID.NotFound" | "NoSuchResourceException" => ErrorKind::NotFound,
-        // The token is used: that instance is gone, or another request was sent with it.
-        "IdempotentInstanceTerminated" | "IdempotentParameterMismatch" => ErrorKind::TokenUsedUp,
-        "IncorrectInstanceState"
-        | "IncorrectState"
-        | "InvalidState"
-        | "IncorrectSpotRequestState"
-        | "DependencyViolation"
-        | "VolumeInUse"
-        | "ConcurrentTagAccess" => ErrorKind::Conflict,
-        "InternalError" | "InternalFailure" | "ServerInternal" | "Unavailable"
-        | "ServiceUnavailable" => ErrorKind::Unavailable,
         "Unsupported"
-        | "UnsupportedOperation"
-        | "UnsupportedHibernationConfiguration"
-        | "UnsupportedInstanceAttribute"
-        | "InvalidAction" => ErrorKind::Unsupported,
-        wrong
-            if ["Invalid", "Missing", "Unknown", "Malformed", "Incorrect", "Validation"]
-                .iter()
-                .any(|word| wrong.starts_with(word)) =>
+            if says("availability zone") || says("configuration is currently not supported") =>
         {
-            ErrorKind::Invalid
+            Some(ErrorKind::Capacity)
         }
-        _ => return None,
-    };
-    Some(kind)
+        "UnsupportedOperation" | "InvalidParameterCombination" if says("availability zone") => {
+            Some(ErrorKind::Capacity)
+        }
+        // We are known, and may not use the image.
+        "AuthFailure" if says("not authorized for") => Some(ErrorKind::Forbidden),
+        _ => None,
+    }
 }
 
 /// Why an instance ended that nobody has ended: the kind, if it did.
@@ -185,98 +230,101 @@ mod tests {
         classify(&response(status, body))
     }
 
+    use ErrorKind::{
+        Capacity, Conflict, Forbidden, Invalid, NotFound, Quota, Throttled, TokenUsedUp,
+        Unauthenticated, Unavailable, Unsupported,
+    };
+
+    const NOT_THERE: &str = "Your requested instance type (p5.48xlarge) is not supported in your requested Availability Zone";
+
     /// Every code that matters: status, code, message, what it is, whether it passes by waiting.
+    const ROWS: &[(u16, &str, &str, ErrorKind, bool)] = &[
+        (500, "InsufficientInstanceCapacity", "no p5 in eu-west-1a", Capacity, false),
+        (503, "InsufficientInstanceCapacity", "x", Capacity, false),
+        (400, "InsufficientHostCapacity", "x", Capacity, false),
+        (400, "InsufficientReservedInstanceCapacity", "x", Capacity, false),
+        (400, "InsufficientFreeAddressesInSubnet", "x", Capacity, false),
+        (500, "InsufficientAddressCapacity", "x", Capacity, false),
+        (500, "InsufficientVolumeCapacity", "x", Capacity, false),
+        (400, "ReservationCapacityExceeded", "x", Capacity, false),
+        (400, "UnfulfillableCapacity", "x", Capacity, false),
+        (400, "SpotMaxPriceTooLow", "x", Capacity, false),
+        (400, "Unsupported", NOT_THERE, Capacity, false),
+        (
+            400,
+            "Unsupported",
+            "The requested configuration is currently not supported.",
+            Capacity,
+            false,
+        ),
+        (400, "InstanceLimitExceeded", "x", Quota, false),
+        (400, "VcpuLimitExceeded", "x", Quota, false),
+        (400, "MaxSpotInstanceCountExceeded", "x", Quota, false),
+        (400, "VolumeLimitExceeded", "x", Quota, false),
+        (400, "NetworkInterfaceLimitExceeded", "x", Quota, false),
+        (400, "PrivateIpAddressLimitExceeded", "x", Quota, false),
+        (400, "ResourceCountExceeded", "x", Quota, false),
+        (400, "AMIQuotaExceeded", "x", Quota, false),
+        (503, "RequestLimitExceeded", "Request limit exceeded.", Throttled, true),
+        (400, "Throttling", "Rate exceeded", Throttled, true),
+        (400, "ThrottlingException", "x", Throttled, true),
+        (503, "EC2ThrottledException", "x", Throttled, true),
+        (400, "TooManyRequestsException", "x", Throttled, true),
+        (400, "TagLimitExceeded", "x", Invalid, false),
+        (
+            401,
+            "AuthFailure",
+            "AWS was not able to validate the provided access credentials",
+            Unauthenticated,
+            false,
+        ),
+        (403, "InvalidClientTokenId", "x", Unauthenticated, false),
+        (403, "SignatureDoesNotMatch", "x", Unauthenticated, false),
+        (400, "RequestExpired", "x", Unauthenticated, false),
+        (403, "ExpiredToken", "x", Unauthenticated, false),
+        (403, "AuthFailure", "Not authorized for images: [ami-1]", Forbidden, false),
+        (403, "UnauthorizedOperation", "x", Forbidden, false),
+        (403, "AccessDenied", "x", Forbidden, false),
+        (401, "OptInRequired", "x", Forbidden, false),
+        (400, "PendingVerification", "x", Forbidden, false),
+        (400, "OperationNotPermitted", "disableApiTermination", Forbidden, false),
+        (400, "InvalidInstanceID.NotFound", "x", NotFound, false),
+        (400, "InvalidInstanceID.Malformed", "x", Invalid, false),
+        (400, "InvalidAMIID.NotFound", "x", Invalid, false),
+        (400, "InvalidAMIID.Unavailable", "x", Invalid, false),
+        (400, "InvalidAMIID.Malformed", "x", Invalid, false),
+        (400, "InvalidAMIName.Duplicate", "x", Invalid, false),
+        (400, "InvalidSubnetID.NotFound", "x", Invalid, false),
+        (400, "InvalidGroup.NotFound", "x", Invalid, false),
+        (400, "InvalidKeyPair.NotFound", "x", Invalid, false),
+        (400, "InvalidLaunchTemplateName.NotFoundException", "x", Invalid, false),
+        (400, "InvalidPlacementGroup.Unknown", "x", Invalid, false),
+        (400, "InvalidParameterValue", "x", Invalid, false),
+        (400, "InvalidParameterCombination", "x", Invalid, false),
+        (400, "InvalidUserData.Malformed", "x", Invalid, false),
+        (400, "MissingParameter", "x", Invalid, false),
+        (400, "UnknownParameter", "x", Invalid, false),
+        (400, "ValidationError", "x", Invalid, false),
+        (400, "IdempotentParameterMismatch", "x", TokenUsedUp, false),
+        (400, "IdempotentInstanceTerminated", "x", TokenUsedUp, false),
+        (400, "IncorrectInstanceState", "x", Conflict, false),
+        (400, "IncorrectState", "x", Conflict, false),
+        (400, "DependencyViolation", "x", Conflict, false),
+        (400, "ConcurrentTagAccess", "x", Conflict, true),
+        (500, "InternalError", "x", Unavailable, false),
+        (500, "InternalFailure", "x", Unavailable, false),
+        (503, "Unavailable", "x", Unavailable, false),
+        (503, "ServiceUnavailable", "x", Unavailable, false),
+        (400, "UnsupportedOperation", "x", Unsupported, false),
+        (400, "InvalidAction", "x", Unsupported, false),
+        // What nobody has told us of.
+        (500, "SomethingNew", "x", Unavailable, false),
+        (400, "SomethingNew", "x", Invalid, false),
+    ];
+
     #[test]
     fn every_row_of_the_table() {
-        use ErrorKind::{
-            Capacity, Conflict, Forbidden, Invalid, NotFound, Quota, Throttled, TokenUsedUp,
-            Unauthenticated, Unavailable, Unsupported,
-        };
-        let zone = "Your requested instance type (p5.48xlarge) is not supported in your requested Availability Zone";
-        let table = [
-            (500, "InsufficientInstanceCapacity", "no p5 in eu-west-1a", Capacity, false),
-            (503, "InsufficientInstanceCapacity", "x", Capacity, false),
-            (400, "InsufficientHostCapacity", "x", Capacity, false),
-            (400, "InsufficientReservedInstanceCapacity", "x", Capacity, false),
-            (400, "InsufficientFreeAddressesInSubnet", "x", Capacity, false),
-            (500, "InsufficientAddressCapacity", "x", Capacity, false),
-            (500, "InsufficientVolumeCapacity", "x", Capacity, false),
-            (400, "ReservationCapacityExceeded", "x", Capacity, false),
-            (400, "UnfulfillableCapacity", "x", Capacity, false),
-            (400, "SpotMaxPriceTooLow", "x", Capacity, false),
-            (400, "Unsupported", zone, Capacity, false),
-            (
-                400,
-                "Unsupported",
-                "The requested configuration is currently not supported.",
-                Capacity,
-                false,
-            ),
-            (400, "InstanceLimitExceeded", "x", Quota, false),
-            (400, "VcpuLimitExceeded", "x", Quota, false),
-            (400, "MaxSpotInstanceCountExceeded", "x", Quota, false),
-            (400, "VolumeLimitExceeded", "x", Quota, false),
-            (400, "NetworkInterfaceLimitExceeded", "x", Quota, false),
-            (400, "PrivateIpAddressLimitExceeded", "x", Quota, false),
-            (400, "ResourceCountExceeded", "x", Quota, false),
-            (400, "AMIQuotaExceeded", "x", Quota, false),
-            (503, "RequestLimitExceeded", "Request limit exceeded.", Throttled, true),
-            (400, "Throttling", "Rate exceeded", Throttled, true),
-            (400, "ThrottlingException", "x", Throttled, true),
-            (503, "EC2ThrottledException", "x", Throttled, true),
-            (400, "TooManyRequestsException", "x", Throttled, true),
-            (400, "TagLimitExceeded", "x", Invalid, false),
-            (
-                401,
-                "AuthFailure",
-                "AWS was not able to validate the provided access credentials",
-                Unauthenticated,
-                false,
-            ),
-            (403, "InvalidClientTokenId", "x", Unauthenticated, false),
-            (403, "SignatureDoesNotMatch", "x", Unauthenticated, false),
-            (400, "RequestExpired", "x", Unauthenticated, false),
-            (403, "ExpiredToken", "x", Unauthenticated, false),
-            (403, "AuthFailure", "Not authorized for images: [ami-1]", Forbidden, false),
-            (403, "UnauthorizedOperation", "x", Forbidden, false),
-            (403, "AccessDenied", "x", Forbidden, false),
-            (401, "OptInRequired", "x", Forbidden, false),
-            (400, "PendingVerification", "x", Forbidden, false),
-            (400, "OperationNotPermitted", "disableApiTermination", Forbidden, false),
-            (400, "InvalidInstanceID.NotFound", "x", NotFound, false),
-            (400, "InvalidInstanceID.Malformed", "x", Invalid, false),
-            (400, "InvalidAMIID.NotFound", "x", Invalid, false),
-            (400, "InvalidAMIID.Unavailable", "x", Invalid, false),
-            (400, "InvalidAMIID.Malformed", "x", Invalid, false),
-            (400, "InvalidAMIName.Duplicate", "x", Invalid, false),
-            (400, "InvalidSubnetID.NotFound", "x", Invalid, false),
-            (400, "InvalidGroup.NotFound", "x", Invalid, false),
-            (400, "InvalidKeyPair.NotFound", "x", Invalid, false),
-            (400, "InvalidLaunchTemplateName.NotFoundException", "x", Invalid, false),
-            (400, "InvalidPlacementGroup.Unknown", "x", Invalid, false),
-            (400, "InvalidParameterValue", "x", Invalid, false),
-            (400, "InvalidParameterCombination", "x", Invalid, false),
-            (400, "InvalidUserData.Malformed", "x", Invalid, false),
-            (400, "MissingParameter", "x", Invalid, false),
-            (400, "UnknownParameter", "x", Invalid, false),
-            (400, "ValidationError", "x", Invalid, false),
-            (400, "IdempotentParameterMismatch", "x", TokenUsedUp, false),
-            (400, "IdempotentInstanceTerminated", "x", TokenUsedUp, false),
-            (400, "IncorrectInstanceState", "x", Conflict, false),
-            (400, "IncorrectState", "x", Conflict, false),
-            (400, "DependencyViolation", "x", Conflict, false),
-            (400, "ConcurrentTagAccess", "x", Conflict, true),
-            (500, "InternalError", "x", Unavailable, false),
-            (500, "InternalFailure", "x", Unavailable, false),
-            (503, "Unavailable", "x", Unavailable, false),
-            (503, "ServiceUnavailable", "x", Unavailable, false),
-            (400, "UnsupportedOperation", "x", Unsupported, false),
-            (400, "InvalidAction", "x", Unsupported, false),
-            // What nobody has told us of.
-            (500, "SomethingNew", "x", Unavailable, false),
-            (400, "SomethingNew", "x", Invalid, false),
-        ];
-        for (status, code, message, kind, retryable) in table {
+        for &(status, code, message, kind, retryable) in ROWS {
             let found = said(status, code, message);
             assert_eq!(
                 (found.kind, found.retryable),

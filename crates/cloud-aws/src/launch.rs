@@ -85,6 +85,11 @@ impl Aws {
         first: &InstanceSpec,
         tags: &[(String, String)],
     ) -> Result<Vec<wire::Instance>> {
+        self.launch.describe().check(first)?;
+        if !first.ssh_keys.is_empty() {
+            let error = Error::unsupported(ApiOperation::Launch).on(&first.name);
+            return Err(error.because("EC2 takes no keys: name a key pair"));
+        }
         let root = self.root_device(first).await?;
         let query = self.query(first, root.as_deref())?;
         let query = query.with("MinCount", 1).with("MaxCount", specs.len());

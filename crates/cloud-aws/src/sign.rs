@@ -78,8 +78,9 @@ impl Signed<'_> {
     #[must_use]
     pub fn canonical(&self) -> String {
         let headers = self.canonical_headers();
-        let lines: String =
-            headers.iter().map(|(name, value)| format!("{name}:{value}\n")).collect();
+        let line = |(name, value): &(String, String)| format!("{name}:{value}\n");
+        let lines: Vec<String> = headers.iter().map(line).collect();
+        let lines = lines.concat();
         let Self { method, body_sha256, .. } = self;
         let (path, query) = (encode(&normal(self.path), true), canonical_query(self.query));
         format!("{method}\n{path}\n{query}\n{lines}\n{}\n{body_sha256}", names(&headers))

@@ -1,5 +1,7 @@
 //! What EC2 and STS answer, as far as we read it.
 
+#![expect(clippy::struct_field_names, reason = "the names are EC2's")]
+
 use cloud_core::http::{Effect, Request, Response};
 use cloud_core::{ErrorKind, Result};
 use quick_xml::Reader;

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 const KEY: &str = "aws_access_key_id = AKIDFILE\naws_secret_access_key = wJalr/very+secret\n";
 
+/// Names of variables or files, and what is in them.
+type Pairs<'a> = &'a [(&'a str, &'a str)];
+
 /// Reads the configuration from these variables and files of `/home/slurm`.
 fn load_as(
     overrides: &Overrides,
@@ -57,7 +60,7 @@ fn credentials_are_found_in_the_order_of_awss_own_tools() {
     let usual = Overrides::default();
     let other = [REGION, ("AWS_PROFILE", "other")];
     let web = [REGION, ("AWS_WEB_IDENTITY_TOKEN_FILE", "~/token"), ("AWS_ROLE_ARN", "arn:r")];
-    let table: [(&Overrides, &[(&str, &str)], &[(&str, &str)], &str); 7] = [
+    let table: [(&Overrides, Pairs<'_>, Pairs<'_>, &str); 7] = [
         (&usual, &ENVIRONMENT, &files, "AKIDENV"),
         (&named("other"), &ENVIRONMENT, &files, "AKIDOTHER"),
         (&usual, &other, &files, "AKIDOTHER"),
@@ -123,7 +126,7 @@ fn a_key_that_others_can_read_is_a_warning() {
 fn what_is_wrong_is_said_with_its_place_and_without_a_key() {
     let circle =
         "[profile a]\nrole_arn=x\nsource_profile=b\n[profile b]\nrole_arn=x\nsource_profile=a\n";
-    let table: [(&[(&str, &str)], &str, &str); 6] = [
+    let table: [(Pairs<'_>, &str, &str); 6] = [
         (&[], "", "no region is set"),
         (&[("AWS_REGION", "Mars?")], "", "is not a region"),
         (&[REGION], "[default]\nhunter2\n", ".aws/config:2: not a section"),

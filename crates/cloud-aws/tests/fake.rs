@@ -85,7 +85,7 @@ impl Fake {
 
 /// The time at which all requests of these tests are signed.
 pub(crate) fn noon() -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_003_200)
+    SystemTime::UNIX_EPOCH + Duration::from_hours(498_612)
 }
 
 /// A configuration from these variables alone.
@@ -108,10 +108,10 @@ pub(crate) fn spec(name: &str) -> InstanceSpec {
 
 /// An instance in an answer.
 pub(crate) fn item(id: &str, state: &str, index: usize, tags: &[(&str, &str)]) -> String {
-    let tags: String = tags
-        .iter()
-        .map(|(key, value)| format!("<item><key>{key}</key><value>{value}</value></item>"))
-        .collect();
+    let tag = |(key, value): &(&str, &str)| {
+        format!("<item><key>{key}</key><value>{value}</value></item>")
+    };
+    let tags = tags.iter().map(tag).collect::<Vec<_>>().concat();
     format!(
         "<item><instanceId>{id}</instanceId><imageId>ami-0a1b2c3d4e5f60718</imageId>\
          <instanceState><code>0</code><name>{state}</name></instanceState>\

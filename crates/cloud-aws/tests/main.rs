@@ -4,7 +4,6 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
-    clippy::print_stdout,
     reason = "helpers of tests stop at the first surprise"
 )]
 
