@@ -1,7 +1,7 @@
 //! Compressed bodies. A long listing is mostly user data that is the same for all instances: a hundredth of it is sent, and it is
 //! never in memory as a whole.
 
-use super::{HeaderMap, HeaderName, HeaderValue, Request};
+use super::{HeaderMap, HeaderValue, Request};
 use ::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
@@ -16,7 +16,7 @@ impl Request {
     /// Lets the cloud compress its response; only [`Response::json`](super::Response::json) reads such a body.
     #[must_use]
     pub fn accepting_gzip(self) -> Self {
-        self.with_header(HeaderName::from(ACCEPT_ENCODING), HeaderValue::from_static(GZIP))
+        self.with_header(ACCEPT_ENCODING, HeaderValue::from_static(GZIP))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `RealMemory` of OCI's shapes as Cluster in the Cloud's `shapes.yaml` has it (terraform, July 2023).
 
-/// NodeShape and MiB. The two misprints of the table are kept out: `BM.DenseO2.52` is `BM.DenseIO2.52`, and the
+/// `NodeShape` and MiB. The two misprints of the table are kept out: `BM.DenseO2.52` is `BM.DenseIO2.52`, and the
 /// cores of `VM.DenseIO1.16` are not taken from here.
 const TABLE: &[(&str, u64)] = &[
     ("VM.Standard1.1", 4600),
