@@ -86,7 +86,7 @@ fn a_rebuild_job_may_have_features() {
     stage
         .run("startnode", &[NODES[0], NODES[1]])
         .with_code(2)
-        .saying(&["in one list, with commas"]);
+        .saying(&["in one list, separated by commas"]);
 }
 
 #[test]

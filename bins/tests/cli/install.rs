@@ -130,7 +130,7 @@ fn units(prefix: &Path) {
             }
         }
     }
-    assert_eq!(calls, 1, "{}", folder.display());
+    assert_eq!(calls, 2, "{}", folder.display());
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn what_slurm_conf_needs_before_power_actions() {
     snapshot::matches("print-power-24.11", &anywhere(&lines(&stage)));
     let mut command = stage.command("finish", &["--print-power"]);
     let said = String::from_utf8_lossy(&command.output().unwrap().stderr).into_owned();
-    assert!(said.contains("gives its programs no arguments"), "{said}");
+    assert!(said.contains("passes its programs no options"), "{said}");
 }
 
 /// Of two lines of one name slurmctld takes the later.

@@ -213,7 +213,7 @@ fn no_machine_ends_unasked_after_a_failed_listing() {
     let hidden = || answer(404, "NotAuthorizedOrNotFound", "Authorization failed");
     stage.cloud().add_fault(Rule::once("ListInstances", hidden())).unwrap();
     let ended = stage.run("stopnode", &["--all"]).with_code(1);
-    let ended = ended.saying(&["Authorization failed", "nothing done", "which machines there are"]);
+    let ended = ended.saying(&["Authorization failed", "nothing done", "cannot list the machines"]);
     assert_eq!(stage.live(), [NODE], "{ended:?}");
     assert!(!ended.stdout.contains("no machines"), "{ended:?}");
     assert!(stage.read("log/elastic.log").contains("ERROR    nothing done"));

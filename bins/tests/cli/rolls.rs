@@ -178,7 +178,7 @@ fn an_image_that_is_not_listed_is_taken_if_machines_start_with_it() {
     // As RebootProgram, which reads the reason that the roll has given.
     stage.slurm.fake(&Fake {
         scontrol: "exec 3>&1; \"$REAL/scontrol\" \"$@\" | sed '/^NodeName=/{s/ State=[^ ]*/ State=DOWN+DRAIN+REBOOT_ISSUED/; \
-                   s/ Reason=.*//; s/ InstanceId=.*//; s/$/ Reason=rebuild image:ocid1.image.oc1.phx.elsewhere : reboot issued [root@2026-11-16T00:00:00]/}' >&3",
+                   s/ Reason=.*//; s/ Comment=.*//; s/ InstanceId=.*//; s/$/ Reason=rebuild image:ocid1.image.oc1.phx.elsewhere : reboot issued [root@2026-11-16T00:00:00]/}' >&3",
         sbatch: "exit 1",
     });
     let plan = stage.run("rebuild", &["--dry-run", NODES[0]]).with_code(0).stdout;
