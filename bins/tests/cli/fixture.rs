@@ -10,11 +10,12 @@ use std::process::{Command, Stdio};
 use std::sync::LazyLock;
 use tempfile::TempDir;
 
-pub(crate) const PROGRAMS: [&str; 10] = [
+pub(crate) const PROGRAMS: [&str; 11] = [
     "cost",
     "explain",
     "finish",
     "listnodes",
+    "nodewatch",
     "rebuild",
     "reconcile",
     "resize",
