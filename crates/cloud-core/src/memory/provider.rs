@@ -1,4 +1,4 @@
-//! [`MemoryCloud`](super::MemoryCloud) as a [`Provider`].
+//! [`MemoryCloud`] as a [`Provider`].
 
 use super::cloud::{Call, MemoryCloud};
 use super::fault::InjectedFault;
