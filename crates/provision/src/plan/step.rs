@@ -26,16 +26,13 @@ pub enum Step {
 /// Something done to machines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MachineStep {
-    /// Launch an instance in the first place that has one, when the way is clear. Which repeat of the
-    /// request this is, and with that its token, the executor's record of the node says; it also asks
-    /// each pool again before it launches there, so that one that is half open is tried by one.
+    /// Launch an instance in the first place that has one. The executor's record of the node has the token.
     Launch {
         /// What to launch.
         wanted: Wanted,
         /// What has to go first.
         first: Vec<Clear>,
-        /// True if Slurm is to be told the address as soon as there is one. False for a node that
-        /// Slurm does not know yet: [`SlurmStep::ReportAddresses`] follows.
+        /// False for a node that Slurm does not know yet: [`SlurmStep::ReportAddresses`] follows.
         tell: bool,
     },
     /// Take an instance that is there: wait until it runs and has an address, and tell Slurm.
