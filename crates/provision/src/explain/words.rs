@@ -59,7 +59,7 @@ fn clause(cause: Cause, pool: &str) -> String {
         Cause::Timeout => "its machine did not run in time",
         Cause::Cooling => return format!("{pool} cools down after a failure"),
         Cause::JobIncomplete => "another of its nodes cannot be had",
-        Cause::Budget => "what may be spent is spent",
+        Cause::Budget => "the budget is spent",
         Cause::MaxNodes => "as many machines run as may",
         Cause::Unhealthy => "its machines fail their health check",
         Cause::Preempted => "the cloud takes its machine away",
