@@ -14,6 +14,7 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::Duration;
 
 /// In the place of a node's name, says that machines boot only when Slurm has been told where they are.
 pub(crate) const TOLD: &str = "told";
@@ -299,13 +300,21 @@ impl<C: TestCloud> Cluster<C> {
     }
 
     /// Ends slurmctld with a signal, such as `KILL`, and keeps it from starting again.
+    ///
+    /// The signal is repeated, because slurmctld loses one that arrives while it reads its configuration again.
     pub fn stop_slurmctld(&self, signal: &str) {
         fs::write(self.dir().join("run/stopped"), "").expect("a directory of ours");
-        let pid = fs::read_to_string(self.dir().join("run/slurmctld.pid")).expect("it runs");
-        let pid = pid.trim().to_owned();
-        let kill = format!("kill -s {signal} {pid}");
-        let _ = Command::new("sh").args(["-c", &kill]).status();
-        self.until("slurmctld has ended", || !Path::new("/proc").join(&pid).exists());
+        let file = self.dir().join("run/slurmctld.pid");
+        let mut pid = fs::read_to_string(&file).expect("it runs");
+        self.until("slurmctld has ended", || {
+            let kill = format!("kill -s {signal} {}", pid.trim());
+            let _ = Command::new("sh").args(["-c", &kill]).status();
+            let ended = || !Path::new("/proc").join(pid.trim()).exists();
+            let _ = wait_for(Duration::from_secs(2), || ended().then_some(()));
+            // After a reconfiguration it is another process.
+            pid = fs::read_to_string(&file).unwrap_or_else(|_| pid.clone());
+            !Path::new("/proc").join(pid.trim()).exists()
+        });
     }
 }
 

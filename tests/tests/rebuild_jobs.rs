@@ -1,7 +1,8 @@
 //! Rebuild jobs on nodes that are always there: they go before all other jobs, and each node is rebuilt before its own runs.
 
 use cloud_sim::{Fault, Rule};
-use e2e::{Cluster, on_each_release};
+use e2e::{Cluster, on_each_release, wait_for};
+use std::time::Duration;
 
 const OLD: &str = "ocid1.image.oc1.phx.img000";
 const NEW: &str = "ocid1.image.oc1.phx.new";
@@ -86,9 +87,12 @@ fn that_are_refused_cost_a_persistent_node_its_machine(series: &str) {
     let stays = "its machine stays";
     cluster.until("ResumeFailProgram", || cluster.log("elastic.log").contains(stays));
     assert_eq!(id(), before, "{}", cluster.story());
-    cluster.set("ResumeTimeout", 600);
-    // slurmctld asks every slurmd to register when it reads its file.
-    cluster.until("Slurm has it back", || cluster.nodes().get(node).is_some_and(|it| it == "IDLE"));
+    let is_idle = || cluster.nodes().get(node).is_some_and(|state| state == "IDLE");
+    cluster.until("Slurm has it back", || {
+        // slurmctld asks every slurmd when it reads its file, but only once: a busy one may miss it.
+        cluster.set("ResumeTimeout", 600);
+        wait_for(Duration::from_secs(5), || is_idle().then_some(())).is_some()
+    });
     let wanted = format!("--nodelist={node}");
     let job = cluster.submit(&["--partition=extra", &wanted], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
