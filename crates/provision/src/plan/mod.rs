@@ -32,8 +32,8 @@ mod topology;
 mod unapplied;
 
 pub use deploy::deploy;
-pub(crate) use exclusions::rewritten;
-pub use exclusions::{excluded_outside, node_section};
+pub use exclusions::node_section;
+pub(crate) use exclusions::{excluded_outside, rewritten};
 pub use failed::failed;
 pub use file_step::{File, FileStep};
 pub use finding::{Finding, FindingKind, Handling};
@@ -278,7 +278,7 @@ mod tests {
             let (cause, reason) = (Cause::Capacity, our_reason("full"));
             plan(operation, Step::Slurm(SlurmStep::ReturnToSlurm { node: node(), cause, reason }))
         };
-        let refuse = Step::Report(ReportStep::Refuse { node: node(), why: Refusal::NoShape });
+        let refuse = Step::refuse(node(), Refusal::NoShape);
         assert!(plan(Operation::Resize, refuse).fails());
         assert!(give_back(Operation::Start).fails());
         assert!(give_back(Operation::Rebuild).fails());
