@@ -78,6 +78,21 @@ async fn spot_that_is_refused_gives_way_to_on_demand_after_a_time_and_comes_back
 }
 
 #[tokio::test(start_paused = true)]
+async fn nodes_that_chose_on_demand_go_to_spot_once_the_probe_of_another_has_found_some() {
+    let mut bed = bed(SPOT);
+    bed.site.policies.concurrency = 1;
+    bed.cloud.set_preemptible(false);
+    assert!(until_launched(&bed, "n1").await > 0);
+    bed.cloud.set_preemptible(true);
+    sleep(Duration::from_mins(3)).await;
+    let report = start(&bed, "n[2-4]").await;
+    for name in ["n2", "n3", "n4"] {
+        assert_eq!(report.nodes[&node(name)].outcome, Outcome::Up, "{report:?}");
+        assert!(launched(&bed, name).0, "{name} is on spot");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_places_of_a_node_come_before_the_fallback_of_the_site() {
     let mut bed = bed("shape=small,ad=1,place1=/3/,place2=/2/");
     let zone = Some(Zone::new("zone-1"));
