@@ -43,8 +43,8 @@ pub use inventory::{Machine, inventory_ini, inventory_json, machines};
 pub use lint::{Violation, lint};
 pub use reasons::our_reason;
 pub(crate) use reasons::{
-    OUR_PREFIX, held, is_drained_by_us, is_for_replacement, is_misfit, replacement_reason,
-    without_our_prefix,
+    OUR_PREFIX, PREEMPTED, held, is_drained_by_us, is_for_replacement, is_misfit,
+    replacement_reason, without_our_prefix,
 };
 pub use rebuild::{ImageWish, RebuildOptions, Target, Vars, rebuild};
 pub(crate) use rebuild::{configured, image_in, not_rebuilt};
