@@ -137,3 +137,16 @@ async fn a_preempted_node_is_drained_before_its_jobs_get_their_time() {
     let (signal, requeue) = (format!("signal USR1 {job}"), format!("requeue {job}"));
     assert_eq!(told, [(0, "drain n1"), (0, signal.as_str()), (60, requeue.as_str())]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_preview_of_reconcile_shows_the_reservations_that_it_would_release() {
+    let bed = Bed::new("n[1-2]");
+    let (start, duration) = (SystemTime::UNIX_EPOCH, Duration::from_hours(1));
+    let slurm = Whole::new(&bed.slurm, vec![Reservation { node: node("n1"), start, duration }]);
+    let preview = async |run: &run::Run<'_>| run::preview_reconcile(run).await;
+    let (plan, _) = bed.run_on(&bed.cloud, &slurm, preview).await;
+    assert!(plan.to_string().contains("release reservation n1"), "{plan}");
+    assert!(slurm.told().is_empty(), "a preview changes nothing");
+    bed.run_on(&bed.cloud, &slurm, async |run| run::reconcile(run).await).await;
+    assert_eq!(slurm.told(), [(0, "release n1".to_owned())]);
+}
