@@ -13,7 +13,7 @@ use clap::Parser;
 use cloud_core::MachineMetadata;
 use cloud_core::http::Url;
 use hostlist::NodeName;
-use provision::{InterruptionPolicy, interrupt, report_location};
+use provision::{InterruptionPolicy, interrupt, preview_interrupt, report_location};
 use slurmctl::{Controller, Scontrol};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -104,6 +104,9 @@ struct Watch<'b> {
     said: BTreeSet<String>,
     /// True once Slurm knows where the machine is.
     located: bool,
+    /// True while nothing is announced and nothing is left to do: then slurmctld is not asked, because every machine of the
+    /// cluster would ask every few seconds.
+    at_rest: bool,
 }
 
 impl<'b> Watch<'b> {
@@ -127,10 +130,14 @@ impl<'b> Watch<'b> {
         let policy = InterruptionPolicy { signal, maintenance: arguments.maintenance };
         let slurm = slurm.await?.controller;
         let said = BTreeSet::new();
-        Ok(Some(Self { bootstrap, node, metadata, slurm, policy, said, located: false }))
+        let (located, at_rest) = (false, false);
+        Ok(Some(Self { bootstrap, node, metadata, slurm, policy, said, located, at_rest }))
     }
 
     async fn run(&mut self, arguments: &Arguments) -> u8 {
+        if arguments.common.dry_run {
+            return self.preview().await;
+        }
         let told = until_interrupted();
         tokio::pin!(told);
         loop {
@@ -150,6 +157,24 @@ impl<'b> Watch<'b> {
         }
     }
 
+    /// Asks once, and prints what would follow.
+    async fn preview(&self) -> u8 {
+        let lines = async {
+            let announced = self.metadata.interruption().await.map_err(|error| chain(&error))?;
+            let lines = preview_interrupt(&self.slurm, &self.node, announced, &self.policy).await;
+            lines.map_err(|error| chain(&error))
+        };
+        match lines.await {
+            Ok(lines) if lines.is_empty() => self.bootstrap.output.print("nothing to do"),
+            Ok(lines) => lines.iter().for_each(|line| self.bootstrap.output.print(line)),
+            Err(why) => {
+                self.bootstrap.output.print_error(why);
+                return SOME_FAILED;
+            }
+        }
+        SUCCESS
+    }
+
     /// Asks once, and does what follows.
     async fn look(&mut self) -> u8 {
         let announced = match self.metadata.interruption().await {
@@ -159,9 +184,14 @@ impl<'b> Watch<'b> {
         if !self.located {
             self.locate().await;
         }
+        if announced.is_none() && self.at_rest {
+            return SUCCESS;
+        }
+        self.at_rest = false;
         let slurm: &dyn Controller = &self.slurm;
         match interrupt(slurm, &self.node, announced, &self.policy).await {
             Ok(lines) => {
+                self.at_rest = announced.is_none() && lines.is_empty();
                 for line in lines {
                     self.note(Level::Warning, line);
                 }

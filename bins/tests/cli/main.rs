@@ -21,6 +21,7 @@ mod fixture;
 mod install;
 mod jobs;
 mod launch;
+mod nodewatch;
 mod notify;
 mod openstack;
 mod operator;

@@ -103,7 +103,7 @@ fn last_heard(life: &Life) -> Millis {
 impl World<'_> {
     /// How the budget stands; none without one.
     #[must_use]
-    pub fn budget_state(&self) -> Option<BudgetState> {
+    pub(crate) fn budget_state(&self) -> Option<BudgetState> {
         let allowance = self.site.allowance.as_ref()?;
         allowance.budget.state(self.spending?, millis(self.now))
     }

@@ -69,6 +69,14 @@ impl Cooldown {
         let probe = self.probed.filter(|end| begun(*end).is_none_or(|begun| !is_ahead(begun, now)));
         pause || probe.is_some_and(|end| now < end)
     }
+
+    /// True while the pool is taken to refuse machines: one that was not tried for long after its cool-down may have some
+    /// again, and what a clock that was ahead has written says nothing.
+    fn counts(&self, now: SystemTime) -> bool {
+        let pause = self.until.duration_since(self.opened).unwrap_or_default();
+        let forgotten = self.until.checked_add(pause.max(MEMORY));
+        forgotten.is_none_or(|end| now < end) && !is_ahead(self.since, now)
+    }
 }
 
 impl fmt::Display for Cooldown {
@@ -103,25 +111,24 @@ impl Cooldowns {
 
     /// What is waited for by a place with patience, if it still is.
     fn waits(&self, patience: &Patience, now: SystemTime) -> Option<Cooldown> {
-        let Some(known) = self.pools.get(&patience.pool) else {
+        let Some(known) = self.pools.get(&patience.pool).filter(|known| known.counts(now)) else {
             // It has refused nothing: it is its turn.
             return Some(cooling(Cause::Capacity, now, patience.after));
         };
         let until = known.since.checked_add(patience.after).unwrap_or(known.since);
-        let lasts = now < until && !is_ahead(known.since, now);
-        lasts.then(|| Cooldown { opened: known.since, until, probed: None, ..known.clone() })
+        (now < until).then(|| Cooldown {
+            opened: known.since,
+            until,
+            probed: None,
+            ..known.clone()
+        })
     }
 
     /// Closes a pool that said no, for this long from now on.
     pub fn close(&mut self, pool: Pool, cause: Cause, now: SystemTime, pause: Duration) {
         let mut entry = cooling(cause, now, pause);
-        // What was not tried for long after its cool-down may have said yes in between.
-        let known = self.pools.get(&pool);
-        let forgotten = |known: &Cooldown| known.until.checked_add(pause.max(MEMORY));
-        let lasts = known.filter(|known| {
-            forgotten(known).is_none_or(|end| now < end) && !is_ahead(known.since, now)
-        });
-        entry.since = lasts.map_or(now, |known| known.since);
+        let known = self.pools.get(&pool).filter(|known| known.counts(now));
+        entry.since = known.map_or(now, |known| known.since);
         self.pools.insert(pool, entry);
     }
 
@@ -282,6 +289,24 @@ mod tests {
         assert_eq!(all.gate(&pool("1"), at(61)), Gate::Probe);
         all.close(pool("1"), Cause::Capacity, at(30), Duration::from_mins(1));
         assert!(matches!(all.gate(&pool("1"), at(0)), Gate::Cooling(_)), "clocks are never equal");
+    }
+
+    #[test]
+    fn a_place_with_patience_waits_again_for_a_pool_that_was_not_tried_for_long() {
+        let minutes = |number: u64| at(60 * number);
+        let patience = Patience { pool: pool("1"), after: Duration::from_mins(10) };
+        let place = Place { patience: Some(patience), ..Place::new("b") };
+        let waits = |all: &Cooldowns, now| matches!(all.gate_of(&place, now), Gate::Cooling(_));
+        let mut all = Cooldowns::new();
+        assert!(waits(&all, minutes(0)), "nothing was refused");
+        all.close(pool("1"), Cause::Capacity, minutes(0), Duration::from_mins(2));
+        assert!(waits(&all, minutes(9)));
+        assert_eq!(all.gate_of(&place, minutes(10)), Gate::Open);
+        all.close(pool("1"), Cause::Capacity, minutes(12), Duration::from_mins(2));
+        assert_eq!(all.gate_of(&place, minutes(28)), Gate::Open, "it has refused all along");
+        assert!(waits(&all, minutes(29)), "a quarter of an hour after its last cool-down");
+        all.close(pool("1"), Cause::Capacity, minutes(30), Duration::from_mins(2));
+        assert!(waits(&all, minutes(39)), "it has refused for nine minutes");
     }
 
     #[test]

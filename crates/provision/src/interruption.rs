@@ -1,7 +1,7 @@
 //! Acts on what a cloud announces to a machine, on that machine.
 
 use crate::failure::chain;
-use crate::plan::{held, replacement_reason};
+use crate::plan::{PREEMPTED, held, replacement_reason};
 use crate::time::Utc;
 use cloud_core::{Interruption, InterruptionKind};
 use hostlist::{Hostlist, NodeName};
@@ -59,7 +59,7 @@ pub async fn report_location(
 
 /// What is done about an announcement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum InterruptionStep {
+enum InterruptionStep {
     /// The node takes no new jobs, and its machine is replaced.
     Drain(Reason),
     /// A job goes back to the queue.
@@ -73,12 +73,12 @@ pub enum InterruptionStep {
 /// Plans what is done about an announcement; nothing if it is done already, or if Slurm does not use the node.
 ///
 /// A drain of somebody else keeps its reason. Jobs that are gone from the node are not touched.
-#[must_use]
-pub fn interruption(
+fn interruption(
     node: &Node,
     jobs: &[Job],
     reservation: Option<&Reservation>,
-    (announced, policy): (Option<Interruption>, &InterruptionPolicy),
+    announced: Option<Interruption>,
+    policy: &InterruptionPolicy,
 ) -> Vec<InterruptionStep> {
     let state = &node.state;
     let leaves = state.is_powered_down() || state.is_powering_down() || state.is_powering_up();
@@ -87,7 +87,7 @@ pub fn interruption(
         Some(_) if leaves => Vec::new(),
         Some(Interruption { kind: InterruptionKind::Preemption, at }) => {
             let text = at.map_or_else(String::new, |at| format!(", due {}", Utc(at)));
-            let reason = replacement_reason(&format!("preemption notice{text}"));
+            let reason = replacement_reason(&format!("{PREEMPTED}{text}"));
             let free = !state.has_drain() && held(node).is_none();
             let drain = free.then_some(InterruptionStep::Drain(reason));
             let here = jobs.iter().filter(|job| is_on(job, &node.name));
@@ -120,33 +120,60 @@ fn whole(at: SystemTime) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
+/// What [`interrupt`] would do now, a line for each thing.
+pub async fn preview_interrupt(
+    slurm: &dyn Controller,
+    node: &NodeName,
+    announced: Option<Interruption>,
+    policy: &InterruptionPolicy,
+) -> Result<Vec<String>> {
+    let steps = planned(slurm, node, announced, policy).await?;
+    Ok(steps.iter().map(|step| step.text(node)).collect())
+}
+
 /// Does once what an announcement asks for, and says so, a line for each thing; what fails is tried again the next time.
+/// Without a line there was nothing to do.
 pub async fn interrupt(
     slurm: &dyn Controller,
     node: &NodeName,
     announced: Option<Interruption>,
     policy: &InterruptionPolicy,
 ) -> Result<Vec<String>> {
+    let steps = planned(slurm, node, announced, policy).await?;
+    // Before jobs get their time: no other job is to begin in it.
+    let (drains, others): (Vec<_>, Vec<_>) =
+        steps.into_iter().partition(|step| matches!(step, InterruptionStep::Drain(_)));
+    let mut said = Vec::new();
+    for step in drains {
+        said.push(carry_out(slurm, node, step).await);
+    }
+    if let Some((signal, grace)) = &policy.signal
+        && signal_all(slurm, &others, signal).await
+    {
+        sleep(*grace).await;
+    }
+    for step in others {
+        said.push(carry_out(slurm, node, step).await);
+    }
+    Ok(said)
+}
+
+/// Asks Slurm for the node, its jobs and its reservation, and plans.
+async fn planned(
+    slurm: &dyn Controller,
+    node: &NodeName,
+    announced: Option<Interruption>,
+    policy: &InterruptionPolicy,
+) -> Result<Vec<InterruptionStep>> {
     let list: Hostlist = [node].into_iter().collect();
     let known = slurm.nodes(Some(&list)).await?;
     let Some(known) = known.into_iter().find(|known| known.name == *node) else {
         return Ok(Vec::new());
     };
     let preempted = announced.is_some_and(|it| it.kind == InterruptionKind::Preemption);
-    let jobs = if preempted { slurm.jobs(JobFilter::On(list.clone())).await? } else { Vec::new() };
+    let jobs = if preempted { slurm.jobs(JobFilter::On(list)).await? } else { Vec::new() };
     let reserved = slurm.reservations().await?.into_iter().find(|known| known.node == *node);
-    let steps = interruption(&known, &jobs, reserved.as_ref(), (announced, policy));
-    if let Some((signal, grace)) = &policy.signal {
-        let told = signal_all(slurm, &steps, signal).await;
-        if told {
-            sleep(*grace).await;
-        }
-    }
-    let mut said = Vec::new();
-    for step in steps {
-        said.push(carry_out(slurm, node, &list, step).await);
-    }
-    Ok(said)
+    Ok(interruption(&known, &jobs, reserved.as_ref(), announced, policy))
 }
 
 /// Signals the jobs that are going to be requeued; true if there are any.
@@ -162,33 +189,34 @@ async fn signal_all(slurm: &dyn Controller, steps: &[InterruptionStep], signal: 
     any
 }
 
-async fn carry_out(
-    slurm: &dyn Controller,
-    node: &NodeName,
-    list: &Hostlist,
-    step: InterruptionStep,
-) -> String {
-    let (what, result) = match &step {
+async fn carry_out(slurm: &dyn Controller, node: &NodeName, step: InterruptionStep) -> String {
+    let result = match &step {
         InterruptionStep::Drain(reason) => {
-            let done = slurm.set_state(list, NodeAction::Drain, Some(reason)).await;
-            (format!("{node}: {reason}"), done)
+            slurm.set_state(&[node].into_iter().collect(), NodeAction::Drain, Some(reason)).await
         }
-        InterruptionStep::Requeue(job) => {
-            (format!("{node}: job {job} requeued"), slurm.requeue(*job).await)
-        }
-        InterruptionStep::Reserve(reservation) => {
-            let start = Utc(reservation.start);
-            let what = format!("{node}: reserved for maintenance at {start}");
-            (what, slurm.reserve(reservation).await)
-        }
-        InterruptionStep::ReleaseReservation => {
-            let done = slurm.release_reservation(node).await;
-            (format!("{node}: the reservation for maintenance is released"), done)
-        }
+        InterruptionStep::Requeue(job) => slurm.requeue(*job).await,
+        InterruptionStep::Reserve(reservation) => slurm.reserve(reservation).await,
+        InterruptionStep::ReleaseReservation => slurm.release_reservation(node).await,
     };
+    let text = step.text(node);
     match result {
-        Ok(()) => what,
-        Err(error) => format!("{what}: not done: {}", chain(&error)),
+        Ok(()) => text,
+        Err(error) => format!("{text}: not done: {}", chain(&error)),
+    }
+}
+
+impl InterruptionStep {
+    fn text(&self, node: &NodeName) -> String {
+        match self {
+            Self::Drain(reason) => format!("{node}: {reason}"),
+            Self::Requeue(job) => format!("{node}: job {job} requeued"),
+            Self::Reserve(reservation) => {
+                format!("{node}: reserved for maintenance at {}", Utc(reservation.start))
+            }
+            Self::ReleaseReservation => {
+                format!("{node}: the reservation for maintenance is released")
+            }
+        }
     }
 }
 
@@ -211,7 +239,7 @@ mod tests {
     }
 
     fn steps(node: &Node, jobs: &[Job], announced: Option<Interruption>) -> Vec<String> {
-        let steps = interruption(node, jobs, None, (announced, &policy()));
+        let steps = interruption(node, jobs, None, announced, &policy());
         steps.into_iter().map(|step| format!("{step:?}")).collect()
     }
 
@@ -249,12 +277,12 @@ mod tests {
         let at = SystemTime::UNIX_EPOCH + Duration::from_millis(86_400_500);
         let announced = Some(Interruption { kind: InterruptionKind::Maintenance, at: Some(at) });
         let (node, policy) = (node("IDLE+CLOUD"), policy());
-        let first = interruption(&node, &[], None, (announced, &policy));
+        let first = interruption(&node, &[], None, announced, &policy);
         let [InterruptionStep::Reserve(reservation)] = &first[..] else { panic!("{first:?}") };
-        assert!(interruption(&node, &[], Some(reservation), (announced, &policy)).is_empty());
-        let gone = interruption(&node, &[], Some(reservation), (PREEMPTED, &policy));
+        assert!(interruption(&node, &[], Some(reservation), announced, &policy).is_empty());
+        let gone = interruption(&node, &[], Some(reservation), PREEMPTED, &policy);
         assert!(gone.ends_with(&[InterruptionStep::ReleaseReservation]), "{gone:?}");
-        let over = interruption(&node, &[], Some(reservation), (None, &policy));
+        let over = interruption(&node, &[], Some(reservation), None, &policy);
         assert_eq!(over, [InterruptionStep::ReleaseReservation]);
     }
 }

@@ -33,9 +33,7 @@ mod world;
 pub use bootstrap_failure::{UnstartedNodes, report_not_rebuilt};
 pub use cause::Cause;
 pub use cooldown::{Cooldown, Cooldowns};
-pub use interruption::{
-    InterruptionPolicy, InterruptionStep, interrupt, interruption, report_location,
-};
+pub use interruption::{InterruptionPolicy, interrupt, preview_interrupt, report_location};
 pub use policies::{OnPartial, Policies, RebuildHow, Stopped, before_timeout};
 pub use report::{NodeReport, Outcome, Report};
 pub use rollout_sources::{ResolvedRollout, RolloutSources};

@@ -250,11 +250,13 @@ impl Site {
             None => self.zones.iter().map(in_zone).collect(),
         };
         let home = own.first().cloned().unwrap_or_else(|| first.clone());
-        let mut listed: Vec<Place> =
-            features.places().iter().map(|choice| self.choice(choice, &home)).collect();
+        let choices = features.places();
+        // A choice without a zone is in each of the node's.
+        let chosen = |choice| own.iter().map(move |home| self.choice(choice, home));
+        let mut listed: Vec<Place> = choices.iter().flat_map(chosen).collect();
         if listed.is_empty() {
             let others = self.fallback.iter().map(|other| other.from(&home));
-            listed.extend(own.into_iter().chain(others));
+            listed.extend(own.iter().cloned().chain(others));
         } else {
             self.sort_by_price(&mut listed);
         }
@@ -283,8 +285,8 @@ impl Site {
         }
     }
 
-    /// Puts the cheapest first, where prices are known; what costs the same, or has no price, keeps its order and comes
-    /// last.
+    /// Puts the cheapest first, where prices are known. Places that cost the same keep their order, and those without a price
+    /// come last.
     fn sort_by_price(&self, places: &mut [Place]) {
         let Some(prices) = &self.prices else { return };
         places.sort_by_key(|place| {

@@ -66,7 +66,7 @@ static NO_FILES: Files =
     Files { slurm_conf: None, hosts: None, inventory: None, topology: None, metrics: None };
 
 impl<'a> Tools<'a> {
-    /// Tools with the system's clock, that write no files and tell nobody; the methods and fields take the rest.
+    /// Tools with the system's clock, that write no files and tell nobody; the fields take the rest.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -95,34 +95,10 @@ impl<'a> Tools<'a> {
         }
     }
 
-    /// Takes the time from another clock.
-    #[must_use]
-    pub fn with_clock(self, clock: &'a (dyn Fn() -> SystemTime + Send + Sync)) -> Self {
-        Self { clock, ..self }
-    }
-
-    /// Has this hear of what happens.
-    #[must_use]
-    pub fn with_progress(self, progress: &'a dyn Progress) -> Self {
-        Self { progress, ..self }
-    }
-
-    /// Writes these files.
-    #[must_use]
-    pub fn with_files(self, files: &'a Files) -> Self {
-        Self { files, ..self }
-    }
-
     /// Calls the run so in events.
     #[must_use]
     pub fn with_run(self, run: &'a str) -> Self {
         Self { run, ..self }
-    }
-
-    /// Ends early when this says so.
-    #[must_use]
-    pub fn with_cancel(self, cancel: Cancel) -> Self {
-        Self { cancel, ..self }
     }
 }
 

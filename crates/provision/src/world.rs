@@ -54,7 +54,7 @@ impl<'a> World<'a> {
 
     /// The first of them.
     #[must_use]
-    pub fn job_on(&self, name: &NodeName) -> Option<&'a Job> {
+    pub(crate) fn job_on(&self, name: &NodeName) -> Option<&'a Job> {
         self.jobs_on(name).next()
     }
 
@@ -137,11 +137,6 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// All instances of ours.
-    pub fn instances(&self) -> impl Iterator<Item = &Instance> {
-        self.by_node.values().flatten().chain(&self.nameless)
-    }
-
     /// Keeps of a listing what is ours, whatever the cloud says it has filtered.
     ///
     /// `complete` is false if a part of the listing is missing: then what is not seen may be there

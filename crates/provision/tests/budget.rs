@@ -123,6 +123,18 @@ async fn no_more_machines_run_than_may() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_machine_that_is_replaced_leaves_room_for_its_successor() {
+    let mut bed = Bed::new("n[1-3]");
+    bed.site.policies.max_nodes = Some(3);
+    bed.run(async |run| run::start(run, &names("n[1-3]"), &[]).await).await;
+    assert!(bed.cloud.force(&bed.live()[0].id, InstanceState::Failed));
+    advance(Duration::from_mins(1)).await;
+    let report = bed.run(async |run| run::start(run, &names("n[1-3]"), &[]).await).await;
+    assert!(report.is_success(), "{report:?}");
+    assert_eq!((bed.done(ApiOperation::Launch), bed.live().len()), (4, 3));
+}
+
+#[tokio::test(start_paused = true)]
 async fn machines_whose_events_are_lost_are_counted_as_the_cloud_lists_them() {
     let mut bed = bed("n[1-8]", 3);
     bed.run(async |run| run::start(run, &names("n[1-2]"), &[]).await).await;

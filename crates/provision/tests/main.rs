@@ -16,6 +16,7 @@ mod ending;
 mod ending_all;
 mod exclusions;
 mod finishing;
+mod interruptions;
 mod lint;
 mod no_queue;
 mod peer_defects;

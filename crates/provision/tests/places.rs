@@ -2,10 +2,10 @@
 
 use crate::common::{Bed, conf, names, node};
 use cloud_core::memory::MemoryCloudSettings;
-use cloud_core::{InstanceState, Shape, ShapeName, Zone};
+use cloud_core::{ImageId, InstanceState, Shape, ShapeName, Zone};
 use history::cost::Prices;
 use provision::state::EventKind;
-use provision::{Outcome, Report, run};
+use provision::{Fallback, Identity, Outcome, Place, Report, Roster, Site, run};
 use slurmctl::memory::{Call, JobSpec};
 use slurmctl::{JobId, JobState};
 use std::time::Duration;
@@ -78,10 +78,25 @@ async fn spot_that_is_refused_gives_way_to_on_demand_after_a_time_and_comes_back
 }
 
 #[tokio::test(start_paused = true)]
+async fn nodes_that_chose_on_demand_go_to_spot_once_the_probe_of_another_has_found_some() {
+    let mut bed = bed(SPOT);
+    bed.site.policies.concurrency = 1;
+    bed.cloud.set_preemptible(false);
+    assert!(until_launched(&bed, "n1").await > 0);
+    bed.cloud.set_preemptible(true);
+    sleep(Duration::from_mins(3)).await;
+    let report = start(&bed, "n[2-4]").await;
+    for name in ["n2", "n3", "n4"] {
+        assert_eq!(report.nodes[&node(name)].outcome, Outcome::Up, "{report:?}");
+        assert!(launched(&bed, name).0, "{name} is on spot");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_places_of_a_node_come_before_the_fallback_of_the_site() {
     let mut bed = bed("shape=small,ad=1,place1=/3/,place2=/2/");
     let zone = Some(Zone::new("zone-1"));
-    bed.site.fallback = vec![provision::Fallback { zone, ..provision::Fallback::default() }];
+    bed.site.fallback = vec![Fallback { zone, ..Fallback::default() }];
     let full =
         |zone| bed.cloud.set_capacity(ShapeName::new("small"), Some(Zone::new(zone)), Some(0));
     start(&bed, "n1").await;
@@ -92,6 +107,37 @@ async fn the_places_of_a_node_come_before_the_fallback_of_the_site() {
     full("zone-2");
     let report = start(&bed, "n3").await;
     assert_ne!(report.nodes[&node("n3")].outcome, Outcome::Up, "zone-1 is not among its places");
+}
+
+#[test]
+fn a_place_without_a_zone_is_in_each_zone_of_the_node() {
+    let mut site = Site::new(Identity::cluster("blue"));
+    site.image = Some(ImageId::new("image-1"));
+    site.zones = ["a", "b"].map(Zone::new).into();
+    let zone = Some(Zone::new("b"));
+    let large = Fallback { shape: Some("large".to_owned()), ..Fallback::default() };
+    site.fallback = vec![Fallback { zone, ..large.clone() }, large];
+    let places = |features: &str| {
+        let config = conf(&format!("NodeName=n1 State=CLOUD Features=shape=small{features}"));
+        let roster = Roster::new(&config);
+        let wanted = site.wanted(&node("n1"), roster.get(&node("n1")).unwrap()).unwrap();
+        let named = |place: &Place| {
+            let zone = place.zone.as_ref().map(ToString::to_string).unwrap_or_default();
+            (place.preemptible, place.shape.to_string(), zone)
+        };
+        wanted.places.iter().map(named).collect::<Vec<_>>()
+    };
+    let place =
+        |preemptible, shape: &str, zone: &str| (preemptible, shape.to_owned(), zone.to_owned());
+    assert_eq!(
+        places(",place1=//preemptible,place2=tiny/b/"),
+        [place(true, "small", "a"), place(true, "small", "b"), place(false, "tiny", "b")]
+    );
+    assert_eq!(
+        places(""),
+        [("small", "a"), ("small", "b"), ("large", "b"), ("large", "a")]
+            .map(|(shape, zone)| place(false, shape, zone))
+    );
 }
 
 #[tokio::test(start_paused = true)]

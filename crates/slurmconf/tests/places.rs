@@ -1,6 +1,6 @@
 //! `places` and `preemptible` of a group: what becomes of them in slurm.conf, and what is refused.
 
-use slurmconf::{GenerateOptions, Limits, PlaceChoice, Shapes, generate};
+use slurmconf::{Flavor, GenerateOptions, Limits, PlaceChoice, Shapes, generate};
 use std::time::Duration;
 
 fn generated(text: &str) -> Result<slurmconf::NodeDef, String> {
@@ -79,6 +79,20 @@ fn a_place_is_as_large_as_the_line_of_the_node() {
     let cards = "gpu: {shape: VM.GPU3.1, zone: 1, max: 1, places: [{shape: VM.Standard2.24}]}\n";
     let error = generated(cards).unwrap_err();
     assert!(error.contains("0 gpu instead of 1"), "{error}");
+}
+
+#[test]
+fn a_place_is_not_refused_for_cards_that_the_cloud_reports_of_no_shape() {
+    let mut shapes = Shapes::new();
+    for name in ["g1.a100", "g2.a100"] {
+        let (gres, arch) = (String::new(), "x86_64".to_owned());
+        shapes.insert(name, Flavor { vcpus: 8, memory: 65_536, gres, arch });
+    }
+    let cards = "gpu: {shape: g1.a100, max: 1, gres: 'gpu:a100:4', places: [{shape: g2.a100}]}\n";
+    let limits = Limits::read("limits.yaml", cards).unwrap();
+    let cluster = generate(&limits, &shapes, &GenerateOptions::default()).unwrap();
+    let features = cluster.nodes[0].features.as_ref().unwrap();
+    assert_eq!(features.places()[0].shape.as_deref(), Some("g2.a100"));
 }
 
 #[test]

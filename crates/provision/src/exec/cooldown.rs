@@ -143,12 +143,8 @@ impl Executor<'_> {
         if until.is_some() {
             let text = format!("{pool}: {}", Cause::Unhealthy.words());
             let event = self.tools.event(EventKind::Cooling).because(text);
-            let place = history::Place {
-                shape: Some(pool.shape.to_string()),
-                zone: pool.zone.as_ref().map(ToString::to_string),
-                preemptible: false,
-            };
-            self.tools.note(&event.caused_by(Cause::Unhealthy.code()).in_place(place));
+            let event = event.caused_by(Cause::Unhealthy.code());
+            self.tools.note(&event.in_place(pool.recorded()));
         }
     }
 

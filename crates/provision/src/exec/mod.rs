@@ -7,7 +7,6 @@ mod files;
 mod launch;
 mod launch_batch;
 mod listing;
-mod nameless;
 mod node;
 mod notification;
 mod outbox;

@@ -3,12 +3,14 @@
 use super::ambiguous_launch::Asker;
 use super::listing::{LookedUp, Seen, Wait, Waiter};
 use super::node::NodeWork;
+use super::stage::Executor;
 use crate::cause::Cause;
 use crate::failure::Failure;
 use crate::plan::Clear;
-use crate::retry::Retry;
+use crate::retry::{self, Retry};
 use crate::state::{EventKind, LEAVING};
 use cloud_core::{Error, Instance, InstanceId};
+use futures_util::stream::{self, StreamExt as _};
 use std::collections::BTreeSet;
 use tokio::time::Instant;
 
@@ -161,5 +163,29 @@ impl NodeWork<'_> {
             LookedUp::Instance(_) | LookedUp::Unknown => return false,
         }
         true
+    }
+}
+
+impl Executor<'_> {
+    /// Terminates instances of this cluster that belong to no node.
+    pub(super) async fn terminate_nameless(&mut self, ids: Vec<InstanceId>) {
+        let (tools, concurrency) = (self.tools, self.site.policies.concurrency.max(1));
+        let deadline = self.deadline;
+        let ended: Vec<(InstanceId, Result<(), Error>)> = stream::iter(ids)
+            .map(|id| async move {
+                let result = retry::until(deadline, || tools.cloud.terminate(&id)).await;
+                (id, result)
+            })
+            .buffer_unordered(concurrency)
+            .collect()
+            .await;
+        for (id, result) in ended {
+            match result {
+                Ok(()) => {
+                    self.tools.note(&self.tools.event(EventKind::Terminated).with(id.as_str()));
+                }
+                Err(error) => self.report.failures.push(format!("{id}: {error}")),
+            }
+        }
     }
 }

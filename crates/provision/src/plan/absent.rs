@@ -14,7 +14,7 @@ pub(super) fn absent(nodes: &[NodeName], conf: &Roster<'_>, world: World<'_>) ->
 }
 
 fn step(node: &NodeName, conf: &Roster<'_>, world: World<'_>) -> Option<Step> {
-    let refuse = |why| Step::Report(ReportStep::Refuse { node: node.clone(), why });
+    let refuse = |why| Step::refuse(node.clone(), why);
     if world.slurm.is_none() {
         return Some(refuse(Refusal::NoSlurm));
     }

@@ -1,6 +1,6 @@
 //! Nodes whose machines would be more than may be spent, or more than there may be.
 
-use super::{JobGroup, MachineStep, Refusal, ReportStep, Step};
+use super::{Clear, JobGroup, MachineStep, Refusal, Step};
 use crate::budget::{Allowance, renewal, standing};
 use crate::cause::Cause;
 use crate::policies::OnPartial;
@@ -32,16 +32,16 @@ pub(super) fn no_room(
     if world.site.allowance.is_none() && world.site.policies.max_nodes.is_none() {
         return refused;
     }
-    let launches: BTreeMap<&NodeName, &Wanted> = steps
+    let launches: BTreeMap<&NodeName, Launched<'_>> = steps
         .iter()
         .filter(|(node, _)| !lost.contains_key(**node))
         .filter_map(|(node, step)| Some((*node, launched(step.as_ref().ok()?)?)))
         .collect();
     let mut room = Room::new(steps, world);
     for unit in units(groups, &launches, world) {
-        let wanted: Vec<&Wanted> =
+        let machines: Vec<Launched<'_>> =
             unit.iter().filter_map(|node| launches.get(node).copied()).collect();
-        if let Err(why) = room.take(&wanted) {
+        if let Err(why) = room.take(&machines) {
             refused.extend(unit.into_iter().map(|node| (node.clone(), why.clone())));
         }
     }
@@ -54,7 +54,8 @@ pub(super) fn refuse_above(
     absent: &mut [Step],
     world: World<'_>,
 ) {
-    let again = absent.iter().filter_map(|step| Some((&launched(step)?.node, Ok(step.clone()))));
+    let again =
+        absent.iter().filter_map(|step| Some((&launched(step)?.wanted.node, Ok(step.clone()))));
     let steps: Steps<'_> =
         new.iter().map(|(node, step)| (node, step.clone())).chain(again).collect();
     let lost = no_room(&[], &steps, &Lost::new(), world);
@@ -66,18 +67,28 @@ pub(super) fn refuse_above(
         }
     }
     for step in absent {
-        let refused =
-            launched(step).and_then(|wanted| Some((wanted.node.clone(), why(&wanted.node)?)));
+        let refused = launched(step)
+            .and_then(|Launched { wanted, .. }| Some((wanted.node.clone(), why(&wanted.node)?)));
         if let Some((node, why)) = refused {
-            *step = Step::Report(ReportStep::Refuse { node, why });
+            *step = Step::refuse(node, why);
         }
     }
 }
 
+/// A machine that is launched, and how many that run are terminated for it.
+#[derive(Clone, Copy)]
+struct Launched<'a> {
+    wanted: &'a Wanted,
+    replaces: usize,
+}
+
 /// What a step launches.
-fn launched(step: &Step) -> Option<&Wanted> {
+fn launched(step: &Step) -> Option<Launched<'_>> {
     match step {
-        Step::Machine(MachineStep::Launch { wanted, .. }) => Some(wanted),
+        Step::Machine(MachineStep::Launch { wanted, first, .. }) => {
+            let replaces = first.iter().filter(|it| matches!(it, Clear::Terminate(_))).count();
+            Some(Launched { wanted, replaces })
+        }
         Step::Machine(_) | Step::Slurm(_) | Step::File(_) | Step::Report(_) => None,
     }
 }
@@ -85,7 +96,7 @@ fn launched(step: &Step) -> Option<&Wanted> {
 /// The nodes to launch, in groups that fit together or not at all.
 fn units<'a>(
     groups: &'a [JobGroup],
-    launches: &BTreeMap<&'a NodeName, &Wanted>,
+    launches: &BTreeMap<&'a NodeName, Launched<'_>>,
     world: World<'_>,
 ) -> Vec<Vec<&'a NodeName>> {
     let mut taken: BTreeSet<&NodeName> = BTreeSet::new();
@@ -122,7 +133,8 @@ impl<'a> Room<'a> {
                 room.machines += 1;
                 let allowance = world.site.allowance.as_ref();
                 if let (Some(allowance), Ok(wanted)) = (allowance, world.wanted(node)) {
-                    room.spending = room.with(allowance, &[&wanted]).unwrap_or(room.spending);
+                    room.spending =
+                        room.with(allowance, [&wanted].into_iter()).unwrap_or(room.spending);
                 }
             }
         }
@@ -130,15 +142,16 @@ impl<'a> Room<'a> {
     }
 
     /// Makes room for nodes, or says why there is none.
-    fn take(&mut self, wanted: &[&Wanted]) -> Result<(), (Cause, String)> {
-        let machines = self.machines + wanted.len();
+    fn take(&mut self, launched: &[Launched<'_>]) -> Result<(), (Cause, String)> {
+        let replaced: usize = launched.iter().map(|launched| launched.replaces).sum();
+        let machines = (self.machines + launched.len()).saturating_sub(replaced);
         let policies = &self.world.site.policies;
         if let Some(most) = policies.max_nodes.filter(|most| machines > *most) {
             let text = format!("max_nodes: {} of {most} machines run or start", self.machines);
             return Err((Cause::MaxNodes, text));
         }
         if let Some(allowance) = &self.world.site.allowance {
-            let spending = self.with(allowance, wanted)?;
+            let spending = self.with(allowance, launched.iter().map(|it| it.wanted))?;
             if allowance.budget.exceeded(spending).is_some() {
                 return Err((Cause::Budget, self.no_money(allowance, spending)));
             }
@@ -149,7 +162,11 @@ impl<'a> Room<'a> {
     }
 
     /// What is spent with the first hour of these nodes.
-    fn with(&self, allowance: &Allowance, wanted: &[&Wanted]) -> Result<Spending, (Cause, String)> {
+    fn with<'w>(
+        &self,
+        allowance: &Allowance,
+        wanted: impl Iterator<Item = &'w Wanted>,
+    ) -> Result<Spending, (Cause, String)> {
         let now = millis(self.world.now);
         let mut spending = self.spending;
         for node in wanted {

@@ -1,8 +1,6 @@
 //! Persistent nodes that are to be there.
 
-use super::{
-    Begin, File, FileStep, Operation, Plan, Refusal, ReportStep, Stage, Step, bring_up::bring_up,
-};
+use super::{Begin, File, FileStep, Operation, Plan, Refusal, Stage, Step, bring_up::bring_up};
 use crate::order::by_number;
 use crate::world::{Roster, World};
 use hostlist::NodeName;
@@ -23,7 +21,7 @@ pub fn deploy(nodes: Option<&[NodeName]>, world: World<'_>) -> Plan {
         } else {
             Err(Refusal::Strangers(strangers.clone()))
         };
-        step.unwrap_or_else(|why| Step::Report(ReportStep::Refuse { node, why }))
+        step.unwrap_or_else(|why| Step::refuse(node, why))
     });
     let plan = Plan::new(Operation::Deploy).stage(Stage::new("launch", steps.collect()));
     if plan.is_idle() {

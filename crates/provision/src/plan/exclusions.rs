@@ -79,7 +79,7 @@ fn powered(mut config: Config) -> Config {
 
 /// What `SuspendExcNodes` says outside the section of the document, there or in another file; of several the last.
 #[must_use]
-pub fn excluded_outside(config: &Config, document: &Document) -> Option<String> {
+pub(crate) fn excluded_outside(config: &Config, document: &Document) -> Option<String> {
     let section = document.section(Markers::NODES).unwrap_or_default();
     let mut all: Vec<&str> = config.get_all(EXCLUDED).collect();
     for own in Document::parse(section).get_all(EXCLUDED) {

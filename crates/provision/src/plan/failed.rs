@@ -23,7 +23,7 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
     let (mut remove, mut back, mut after) = (Vec::new(), Vec::new(), Vec::new());
     for node in by_number(nodes.iter().cloned()) {
         if world.conf.get(&node).is_none() {
-            remove.push(Step::Report(ReportStep::Refuse { node, why: Refusal::NotInSlurmConf }));
+            remove.push(Step::refuse(node, Refusal::NotInSlurmConf));
             continue;
         }
         if let Some(why) = recovered(&node, world) {
@@ -31,7 +31,7 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
             continue;
         }
         if is_persistent(&node, world) {
-            remove.push(Step::Report(ReportStep::Refuse { node, why: Refusal::Persistent }));
+            remove.push(Step::refuse(node, Refusal::Persistent));
             continue;
         }
         remove.push(stop::end(&node, world));

@@ -32,8 +32,8 @@ mod topology;
 mod unapplied;
 
 pub use deploy::deploy;
-pub(crate) use exclusions::rewritten;
-pub use exclusions::{excluded_outside, node_section};
+pub use exclusions::node_section;
+pub(crate) use exclusions::{excluded_outside, rewritten};
 pub use failed::failed;
 pub use file_step::{File, FileStep};
 pub use finding::{Finding, FindingKind, Handling};
@@ -43,8 +43,8 @@ pub use inventory::{Machine, inventory_ini, inventory_json, machines};
 pub use lint::{Violation, lint};
 pub use reasons::our_reason;
 pub(crate) use reasons::{
-    OUR_PREFIX, held, is_drained_by_us, is_for_replacement, is_misfit, replacement_reason,
-    without_our_prefix,
+    OUR_PREFIX, PREEMPTED, held, is_drained_by_us, is_for_replacement, is_misfit,
+    replacement_reason, without_our_prefix,
 };
 pub use rebuild::{ImageWish, RebuildOptions, Target, Vars, rebuild};
 pub(crate) use rebuild::{configured, image_in, not_rebuilt};
@@ -278,7 +278,7 @@ mod tests {
             let (cause, reason) = (Cause::Capacity, our_reason("full"));
             plan(operation, Step::Slurm(SlurmStep::ReturnToSlurm { node: node(), cause, reason }))
         };
-        let refuse = Step::Report(ReportStep::Refuse { node: node(), why: Refusal::NoShape });
+        let refuse = Step::refuse(node(), Refusal::NoShape);
         assert!(plan(Operation::Resize, refuse).fails());
         assert!(give_back(Operation::Start).fails());
         assert!(give_back(Operation::Rebuild).fails());

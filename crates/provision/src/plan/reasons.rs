@@ -1,5 +1,6 @@
 //! Which nodes an administrator holds, and which we, or Slurm itself, took out of service.
 
+use crate::cause::Cause;
 use slurmctl::{Node, Reason, StateFlag};
 
 /// The prefix of our own reasons, by which later runs recognize them.
@@ -35,6 +36,15 @@ const REPLACE: &str = "elastic: drained for replacement: ";
 /// The reason of a drain that lasts until the machine is replaced.
 pub(crate) fn replacement_reason(why: &str) -> Reason {
     Reason::new(&format!("{REPLACE}{why}"))
+}
+
+/// What follows [`REPLACE`] on a machine that the cloud takes away.
+pub(crate) const PREEMPTED: &str = "preemption notice";
+
+/// Why the machine of a node that is drained for it is replaced.
+pub(super) fn replacement_cause(node: &Node) -> Cause {
+    let why = node.reason_text().strip_prefix(REPLACE).unwrap_or_default();
+    if why.starts_with(PREEMPTED) { Cause::Preempted } else { Cause::Unhealthy }
 }
 
 /// True if the node is drained until its machine is replaced, by reconcile or by the machine itself.

@@ -124,7 +124,7 @@ pub fn rebuild(targets: &[Target], options: RebuildOptions, world: World<'_>) ->
             (Some(back), _) => returned.push(back),
             (None, Ok(step)) => steps.push(step),
             (None, Err(why)) => {
-                steps.push(Step::Report(ReportStep::Refuse { node: node.clone(), why }));
+                steps.push(Step::refuse(node.clone(), why));
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Nodes that leave slurm.conf: drained, ended, and confirmed gone.
 
 use super::{
-    Begin, MachineStep, Plan, Refusal, ReportStep, SlurmStep, Stage, Step,
+    Begin, MachineStep, Plan, Refusal, SlurmStep, Stage, Step,
     bring_up::ids,
     reasons::{drain_reason, is_drained_by_us},
 };
@@ -75,8 +75,7 @@ pub(super) fn removal(
     force: bool,
     world: World<'_>,
 ) -> Result<Removal, Vec<Step>> {
-    let refuse =
-        |node: &NodeName, why| Step::Report(ReportStep::Refuse { node: node.clone(), why });
+    let refuse = |node: &NodeName, why| Step::refuse(node.clone(), why);
     if !nodes.is_empty() && !world.fleet.is_complete() {
         return Err(nodes.iter().map(|node| refuse(node, Refusal::IncompleteListing)).collect());
     }

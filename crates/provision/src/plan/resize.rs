@@ -7,8 +7,7 @@ use super::conf::{Addition, edited};
 use super::removal::{Removal, removal};
 use super::unapplied::TellOptions;
 use super::{
-    Begin, File, FileStep, MachineStep, Operation, Plan, Refusal, ReportStep, SlurmStep, Stage,
-    Step,
+    Begin, File, FileStep, MachineStep, Operation, Plan, Refusal, SlurmStep, Stage, Step,
     deploy::{persistent, refresh},
     unapplied,
 };
@@ -223,9 +222,7 @@ impl Change {
 
     /// Every reason not to begin at all.
     fn refusals(&self, removal: &Result<Removal, Vec<Step>>) -> Vec<Step> {
-        let refuse = |node: &NodeName, why: &Refusal| {
-            Step::Report(ReportStep::Refuse { node: node.clone(), why: why.clone() })
-        };
+        let refuse = |node: &NodeName, why: &Refusal| Step::refuse(node.clone(), why.clone());
         let launches = &self.launches;
         if let Err(why) = &self.text {
             let nodes = launches.iter().map(|(node, _)| node).chain(&self.remove);

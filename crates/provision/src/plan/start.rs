@@ -198,7 +198,7 @@ fn launches(
             // One outcome for a node: what Slurm waits for is returned to it, with the same words.
             Some(Err(_)) if waits(node, world) => continue,
             Some(Err(why)) => {
-                now.push(Step::Report(ReportStep::Refuse { node: node.clone(), why: why.clone() }));
+                now.push(Step::refuse(node.clone(), why.clone()));
                 continue;
             }
             Some(Ok(_)) | None => continue,
@@ -227,20 +227,22 @@ fn labels(groups: &[JobGroup]) -> BTreeMap<&NodeName, Option<&Tags>> {
     labels
 }
 
-/// The places that may be tried, and whether all of them wait for another launch's probe.
+/// The places that may be tried, and whether all of them wait for another launch's probe. Those that do come last: the
+/// probe may open a pool that a place before them waits for, which is then closed.
 fn choose(places: &[Place], probed: &mut BTreeSet<Pool>, world: World<'_>) -> (Vec<Place>, bool) {
     let gates = places.iter().map(|place| (place, world.cooldowns.gate_of(place, world.now)));
     let usable: Vec<(&Place, Gate)> =
         gates.filter(|(_, gate)| matches!(gate, Gate::Open | Gate::Probe)).collect();
-    let free =
+    let is_free =
         |(place, gate): &&(&Place, Gate)| *gate == Gate::Open || !probed.contains(&place.pool());
-    let chosen: Vec<Place> =
-        usable.iter().filter(free).map(|(place, _)| (*place).clone()).collect();
-    let Some(first) = chosen.first() else {
-        return (usable.into_iter().map(|(place, _)| place.clone()).collect(), true);
+    let (free, waiting): (Vec<_>, Vec<_>) = usable.iter().partition(is_free);
+    let first_free = free.first().map(|(place, gate)| (place.pool(), gate.clone()));
+    let chosen = free.into_iter().chain(waiting).map(|(place, _)| (*place).clone()).collect();
+    let Some((pool, gate)) = first_free else {
+        return (chosen, true);
     };
-    if world.cooldowns.gate_of(first, world.now) == Gate::Probe {
-        probed.insert(first.pool());
+    if gate == Gate::Probe {
+        probed.insert(pool);
     }
     (chosen, false)
 }

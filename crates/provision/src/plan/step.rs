@@ -268,6 +268,11 @@ pub enum Reload {
 }
 
 impl Step {
+    /// Does nothing to a node, and counts it as failed.
+    pub(super) fn refuse(node: NodeName, why: Refusal) -> Self {
+        Self::Report(ReportStep::Refuse { node, why })
+    }
+
     /// The nodes it is about.
     #[must_use]
     pub fn nodes(&self) -> &[NodeName] {

@@ -1,6 +1,6 @@
 //! Nodes about which slurm.conf and slurmctld differ: the file was written, and slurmctld has not applied it.
 
-use super::{Begin, Plan, Refusal, Reload, ReportStep, SlurmStep, Stage, Step};
+use super::{Begin, Plan, Refusal, Reload, SlurmStep, Stage, Step};
 use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
@@ -66,8 +66,7 @@ pub(super) fn busy(nodes: &[NodeName], world: World<'_>) -> Vec<Step> {
     let used = nodes.iter().filter(|node| world.is_busy(node));
     let why =
         |node: &NodeName| world.job_on(node).map_or(Refusal::InUse, |job| Refusal::Job(job.id));
-    used.map(|node| Step::Report(ReportStep::Refuse { node: node.clone(), why: why(node) }))
-        .collect()
+    used.map(|node| Step::refuse(node.clone(), why(node))).collect()
 }
 
 /// How slurmctld is told of a file that is written already.

@@ -20,8 +20,8 @@ mod telemetry;
 pub use node_set::{deploy, finish, resize, resize_to};
 pub use observe::Observation;
 pub use preview::{
-    preview_deploy, preview_failed, preview_finish, preview_resize, preview_resize_to,
-    preview_rollout, preview_start, preview_stop, preview_stop_all, preview_stop_now,
+    preview_failed, preview_finish, preview_resize, preview_resize_to, preview_rollout,
+    preview_start,
 };
 pub(crate) use rebuild::tell_not_rebuilt;
 pub use rebuild::{preview_rebuild, rebuild, rebuild_targets};

@@ -9,6 +9,7 @@ use crate::plan::{self, FindingKind, Plan, Sightings, Step, with_topology, witho
 use crate::report::Report;
 use crate::state::{Document, change_soon};
 use hostlist::NodeName;
+use slurmctl::Reservation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -30,11 +31,8 @@ pub async fn reconcile(run: &Run<'_>) -> Report {
 async fn repair(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Report, Telemetry) {
     let mut observation = run.observe_with(SlurmQuery::NodesAndPerhapsJobs).await;
     run.find_silent_addresses(&mut observation).await;
-    // Without an answer there are none: the next run asks again.
-    let reserved = run.tools.slurm.reservations().await.unwrap_or_default();
-    let (first, seen) = plan::reconcile(&memory.before, observation.world(run));
-    let first = without_reservations(first, &reserved, observation.world(run));
-    let first = placed(run, first, &observation);
+    let reserved = reservations(run, &observation).await;
+    let (first, seen) = planned(run, &memory.before, &reserved, &observation);
     let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
     let nodes: Vec<NodeName> = nodes.into_iter().collect();
     if first.is_idle() {
@@ -51,9 +49,7 @@ async fn repair(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Repor
     let mut observation = run.observe_nodes(&mut locked.locks, asked, deadline).await;
     observation.warnings.extend(warnings);
     run.find_silent_addresses(&mut observation).await;
-    let (plan, seen) = plan::reconcile(&memory.before, observation.world(run));
-    let plan = without_reservations(plan, &reserved, observation.world(run));
-    let mut plan = placed(run, plan, &observation);
+    let (mut plan, seen) = planned(run, &memory.before, &reserved, &observation);
     memory.store(run, &seen);
     let is_locked = |node: &NodeName| locked.locks.contains_key(node);
     let others: Vec<NodeName> =
@@ -61,6 +57,26 @@ async fn repair(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Repor
     without(&mut plan, &others);
     let telemetry = Telemetry::of(&observation, run.site);
     (run.act(&plan, observation, locked.locks, deadline).await, telemetry)
+}
+
+/// The reservations of this cluster for maintenance. Without an answer there are none: the next run asks again.
+async fn reservations(run: &Run<'_>, observation: &Observation) -> Vec<Reservation> {
+    if observation.slurm.is_none() {
+        return Vec::new();
+    }
+    run.tools.slurm.reservations().await.unwrap_or_default()
+}
+
+/// Plans all repairs, in the cloud and in Slurm. Also returns what was seen.
+fn planned(
+    run: &Run<'_>,
+    before: &Sightings,
+    reserved: &[Reservation],
+    observation: &Observation,
+) -> (Plan, Sightings) {
+    let (plan, seen) = plan::reconcile(before, observation.world(run));
+    let plan = without_reservations(plan, reserved, observation.world(run));
+    (placed(run, plan, observation), seen)
 }
 
 /// Adds what brings the topology up to date, if there is one to keep. A file that cannot be read is left as it is.
@@ -81,8 +97,8 @@ pub async fn preview_reconcile(run: &Run<'_>) -> (Plan, Observation) {
     let mut observation = run.observe_with(SlurmQuery::NodesAndPerhapsJobs).await;
     run.find_silent_addresses(&mut observation).await;
     let memory = Memory::load(run);
-    let (plan, _) = plan::reconcile(&memory.before, observation.world(run));
-    let plan = placed(run, plan, &observation);
+    let reserved = reservations(run, &observation).await;
+    let (plan, _) = planned(run, &memory.before, &reserved, &observation);
     observation.warnings.extend(memory.troubles);
     (plan, observation)
 }

@@ -28,30 +28,34 @@ struct Seen {
     jobs: Vec<u32>,
 }
 
+/// A machine of the cloud.
+struct Listed {
+    id: String,
+    state: String,
+    place: Place,
+}
+
 /// The part of an observation that is kept until the run has ended.
 #[derive(Default)]
 pub(super) struct Telemetry {
     nodes: Vec<Seen>,
+    machines: Vec<Listed>,
     gauges: Gauges,
 }
 
 impl Telemetry {
     pub(super) fn of(observation: &Observation, site: &Site) -> Self {
         let mut gauges = costs(observation, site);
-        for instance in observation.fleet.instances().filter(|it| it.state.is_live()) {
-            let state = label("state", &instance.state.to_string());
-            let labels = format!("{state},{}", place_labels(&place_of(instance)));
-            *gauges.entry(series("machines", labels)).or_default() += 1.0;
-        }
+        let live = observation.fleet.iter().filter(|instance| instance.state.is_live());
+        let machines = live.map(listed).collect();
         for (pool, cooldown) in observation.cooldowns.pools() {
-            let zone = pool.zone.as_ref().map(ToString::to_string);
-            let place = Place { shape: Some(pool.shape.to_string()), zone, preemptible: false };
             let cools = cooldown.lasts(observation.now);
-            gauges.insert(series("cooling", place_labels(&place)), f64::from(u8::from(cools)));
+            let labels = place_labels(&pool.recorded());
+            gauges.insert(series("cooling", labels), f64::from(u8::from(cools)));
         }
         let jobs = jobs_by_node(observation);
         let nodes = observation.slurm.iter().flat_map(BTreeMap::values);
-        Self { nodes: nodes.map(|node| seen(node, &jobs)).collect(), gauges }
+        Self { nodes: nodes.map(|node| seen(node, &jobs)).collect(), machines, gauges }
     }
 
     /// Counts new events of the log, logs events that Slurm's nodes show, and writes the metrics. Errors are reported and
@@ -94,6 +98,7 @@ impl Telemetry {
         }
         if let Some(path) = &run.tools.files.metrics {
             self.add_report(report, millis(run.tools.now()));
+            self.add_machines(&tally);
             // A pool without machines has the value 0.
             for known in
                 tally.counters.keys().filter(|it| it.name == "slurm_elastic_launches_total")
@@ -105,6 +110,19 @@ impl Telemetry {
             if let Err(error) = atomic_write::replace(path, text.as_bytes()) {
                 report.warn(format!("metrics could not be written: {}", chain(&error)));
             }
+        }
+    }
+
+    /// Counts machines by the pool that they were launched in. Clouds list neither the size of a flexible shape nor whether a
+    /// machine is preemptible.
+    fn add_machines(&mut self, tally: &Tally) {
+        let lives = tally.open.all_open().filter(|life| !life.place.is_unknown());
+        let launched: BTreeMap<&str, &Place> =
+            lives.filter_map(|life| Some((life.instance.as_deref()?, &life.place))).collect();
+        for machine in &self.machines {
+            let place = launched.get(machine.id.as_str()).copied().unwrap_or(&machine.place);
+            let labels = format!("{},{}", label("state", &machine.state), place_labels(place));
+            *self.gauges.entry(series("machines", labels)).or_default() += 1.0;
         }
     }
 
@@ -151,9 +169,11 @@ fn series(name: &str, labels: String) -> Series {
     Series { name: format!("slurm_elastic_{name}"), labels }
 }
 
-fn place_of(instance: &Instance) -> Place {
+fn listed(instance: &Instance) -> Listed {
     let shape = instance.shape.as_ref().map(ToString::to_string);
-    Place { shape, zone: instance.zone.as_ref().map(ToString::to_string), preemptible: false }
+    let zone = instance.zone.as_ref().map(ToString::to_string);
+    let place = Place { shape, zone, preemptible: false };
+    Listed { id: instance.id.to_string(), state: instance.state.to_string(), place }
 }
 
 /// Every kind has its counter, as every cause has, so that the first repair is a change from 0.
@@ -250,6 +270,32 @@ mod tests {
         assert_eq!(kinds(&idle, &life), [(EventKind::Idle, 40_000)]);
         life.work.last_mut().unwrap().to = Some(40_000);
         assert_eq!(kinds(&idle, &life), []);
+    }
+
+    #[test]
+    fn a_machine_counts_in_the_pool_that_it_was_launched_in() {
+        let zone = Some("z".to_owned());
+        let plain = Place { shape: Some("small".to_owned()), zone, preemptible: false };
+        let event = Event::new(SystemTime::UNIX_EPOCH, "run", EventKind::Launched);
+        let event = event.of(&NodeName::new("n1").unwrap()).with("i-1");
+        let mut tally = Tally::default();
+        tally.add(&event.in_place(Place { preemptible: true, ..plain.clone() }));
+        let running = "running".to_owned();
+        let listed =
+            |id: &str| Listed { id: id.to_owned(), state: running.clone(), place: plain.clone() };
+        let machines = ["i-1", "i-2", "i-3"].map(listed).into();
+        let mut telemetry = Telemetry { machines, ..Telemetry::default() };
+        telemetry.add_machines(&tally);
+        let counts = telemetry.gauges.iter();
+        let counts: Vec<String> =
+            counts.map(|(series, count)| format!("{} {count}", series.labels)).collect();
+        assert_eq!(
+            counts,
+            [
+                r#"state="running",pool="small preemptible",zone="z" 1"#,
+                r#"state="running",pool="small",zone="z" 2"#
+            ]
+        );
     }
 
     #[test]

@@ -13,6 +13,16 @@ pub struct Pool {
     pub zone: Option<Zone>,
 }
 
+impl Pool {
+    /// The pool as the log of events has it: whether it is preemptible is a word of its shape.
+    #[must_use]
+    pub(crate) fn recorded(&self) -> history::Place {
+        let shape = Some(self.shape.to_string());
+        let zone = self.zone.as_ref().map(ToString::to_string);
+        history::Place { shape, zone, preemptible: false }
+    }
+}
+
 impl fmt::Display for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.shape.fmt(f)?;

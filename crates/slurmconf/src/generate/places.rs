@@ -13,13 +13,14 @@ pub(super) fn check(
     (shapes, memory): (&Shapes, MemoryPolicy),
 ) -> Result<()> {
     let promised = Size::of(&group.shape, own, group.gres.as_deref(), memory);
+    let known = Size::of(&group.shape, own, None, memory);
     for name in group.places.iter().filter_map(|place| place.shape.as_ref()) {
         let Some(shape) = shapes.get(name) else {
             let near = shapes.nearest(name);
             return Err(group.error(Problem::UnknownShape { name: name.clone(), near }));
         };
         let offered = Size::of(name, &shape, None, memory);
-        if let Some(lack) = offered.lack(&promised) {
+        if let Some(lack) = offered.lack(&promised, &known) {
             let (group_name, place) = (group.name.clone(), name.clone());
             return Err(group.error(Problem::SmallPlace { group: group_name, place, lack }));
         }
@@ -45,17 +46,20 @@ impl Size {
         Self { cpus, memory: memory.real_memory(name, shape), gres: counts }
     }
 
-    /// What there is less of than promised, if anything.
-    fn lack(&self, promised: &Self) -> Option<String> {
+    /// What there is less of than promised, if anything. Not every cloud reports the GPUs of its shapes: where it does not for
+    /// the node's own, as far as is `known`, it may not for this one.
+    fn lack(&self, promised: &Self, known: &Self) -> Option<String> {
         if self.cpus < promised.cpus {
             return Some(format!("{} CPUs instead of {}", self.cpus, promised.cpus));
         }
         if self.memory < promised.memory {
             return Some(format!("{} MiB instead of {}", self.memory, promised.memory));
         }
+        let of = |size: &Self, name: &str| size.gres.get(name).copied().unwrap_or_default();
         promised.gres.iter().find_map(|(name, count)| {
-            let here = self.gres.get(name).copied().unwrap_or_default();
-            (here < *count).then(|| format!("{here} {name} instead of {count}"))
+            let here = of(self, name);
+            let lacks = of(known, name) >= *count && here < *count;
+            lacks.then(|| format!("{here} {name} instead of {count}"))
         })
     }
 }

@@ -111,7 +111,7 @@ impl<'a> Comparison<'a> {
 
     /// An instance that somebody rescues, or has paused or put on a shelf: theirs, and the node with
     /// it, until it is in a state that we know.
-    fn in_hand(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
+    pub(super) fn in_hand(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
         let text = in_hand(&here).unwrap_or_default();
         self.report(Found { kind: FindingKind::Held, node, instances: here, text });
     }

@@ -1,9 +1,10 @@
 //! Machines that have failed their health check, or that the cloud takes away: drained, and replaced when no job runs.
 
 use super::{Comparison, Found};
-use crate::cause::Cause;
-use crate::plan::reasons::{failed_check, is_for_replacement, replacement_reason};
-use crate::plan::{FindingKind, Handling, ReportStep, SlurmStep, Step};
+use crate::plan::reasons::{
+    failed_check, is_for_replacement, replacement_cause, replacement_reason,
+};
+use crate::plan::{FindingKind, Handling, ReportStep, SlurmStep, Step, stop::is_theirs};
 use crate::site::Pool;
 use cloud_core::Instance;
 use hostlist::NodeName;
@@ -22,12 +23,19 @@ impl<'a> Comparison<'a> {
         node: &'a NodeName,
         here: &[&'a Instance],
     ) -> bool {
-        if is_for_replacement(known) {
-            self.replace(known, node, here);
+        let replaces = is_for_replacement(known);
+        let failed = failed_check(known, &self.world.site.policies.health_reasons);
+        // Whoever maintains the node, or has its machine in hand, is not done yet.
+        if !(replaces || failed.is_some()) || known.state.is_in_maintenance() {
+            return false;
+        }
+        if here.iter().any(|instance| is_theirs(instance)) {
+            self.in_hand(node, here.to_vec());
             return true;
         }
-        let Some(why) = failed_check(known, &self.world.site.policies.health_reasons) else {
-            return false;
+        let Some(why) = failed.filter(|_| !replaces) else {
+            self.replace(known, node, here);
+            return true;
         };
         let (seen, why) = (why.to_owned(), if why.is_empty() { "failed" } else { why });
         let reason = replacement_reason(&format!("failed its health check: {why}"));
@@ -56,7 +64,7 @@ impl<'a> Comparison<'a> {
         if self.world.is_busy(node) {
             return self.note(found, Handling::Watched);
         }
-        let (cause, reason) = (Cause::Unhealthy, Reason::new(&found.text));
+        let (cause, reason) = (replacement_cause(known), Reason::new(&found.text));
         let step = SlurmStep::ReturnToSlurm { node: node.clone(), cause, reason };
         self.repair(found, Step::Slurm(step));
     }

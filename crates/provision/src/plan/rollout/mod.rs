@@ -178,7 +178,7 @@ fn stand(node: NodeName, request: &Rollout, world: World<'_>) -> Stand {
         Ok(stand) => stand,
         Err(why) => {
             let out = if why == Refusal::NoInstance { Out::Yes } else { Out::No };
-            Stand::Apart(Step::Report(ReportStep::Refuse { node, why }), out)
+            Stand::Apart(Step::refuse(node, why), out)
         }
     }
 }
@@ -200,10 +200,7 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
     };
     if let Some(reason) = taken_out(known, instance, request) {
         let why = Refusal::NotBack(reason);
-        return Ok(Stand::Failed(
-            Step::Report(ReportStep::Refuse { node: node.clone(), why }),
-            Out::Yes,
-        ));
+        return Ok(Stand::Failed(Step::refuse(node.clone(), why), Out::Yes));
     }
     if let Some(reason) = held(known) {
         return Ok(Stand::Apart(nothing(Why::Held(reason)), Out::Yes));
@@ -228,7 +225,7 @@ fn decide(node: &NodeName, request: &Rollout, world: World<'_>) -> Result<Stand,
         }
         Some(image) if request.tried.contains(node) => {
             let why = Refusal::OtherImage(image.clone());
-            Ok(Stand::Failed(Step::Report(ReportStep::Refuse { node: node.clone(), why }), Out::No))
+            Ok(Stand::Failed(Step::refuse(node.clone(), why), Out::No))
         }
         Some(_) => Ok(Stand::Todo(node.clone(), Out::No)),
     }
@@ -299,10 +296,7 @@ fn in_slurm(known: &Node, request: &Rollout, world: World<'_>) -> Option<Stand> 
         let reason =
             if is_misfit(known) { format!("{reason}: {MISFIT}") } else { reason.to_owned() };
         let why = Refusal::NotBack(reason);
-        return Some(Stand::Failed(
-            Step::Report(ReportStep::Refuse { node: node.clone(), why }),
-            Out::Yes,
-        ));
+        return Some(Stand::Failed(Step::refuse(node.clone(), why), Out::Yes));
     }
     None
 }
