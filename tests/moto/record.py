@@ -1,6 +1,6 @@
 """Records what boto3 sends for each operation that crates/cloud-aws uses: record.py DIRECTORY
 
-    $(tests/moto/fetch)/bin/python tests/moto/record.py crates/cloud-aws/tests/fixtures/boto3
+    $(tests/moto/fetch)/bin/python tests/moto/record.py tests/moto/boto3
 
 Nothing is sent: requests are taken from botocore before their way to the network. Time, credentials and tokens are fixed, so that
 the signatures can be compared, too, and a second run writes the same files.
@@ -132,7 +132,7 @@ REQUESTS = [
         "DeleteReplacedRootVolume": True,
     }),
     ("create-tags", "ec2", "create_tags", {"Resources": IDS[:1], "Tags": [{"Key": "boot-image", "Value": IMAGE}]}),
-    ("describe-replace-root-volume-tasks", "ec2", "describe_replace_root_volume_tasks", {"Filters": filters(instance_id=IDS[:1]), "MaxResults": 1000}),
+    ("describe-replace-root-volume-tasks", "ec2", "describe_replace_root_volume_tasks", {"Filters": filters(instance_id=IDS[:1]), "MaxResults": 50}),
     ("describe-images", "ec2", "describe_images", {
         "Owners": ["self", "amazon"],
         "Filters": filters(name=["citc-slurm-compute-*"], tag__cluster=["cheerful-macaw"]),
@@ -154,6 +154,19 @@ REQUESTS = [
 
 
 def text(value):
+def check(shape, value, path):
+    """boto3 sends a number that is too large, and AWS refuses it: bounds are only in its description of the service."""
+    if shape.type_name == "structure":
+        for name, member in value.items():
+            check(shape.members[name], member, f"{path}.{name}")
+    elif shape.type_name == "list":
+        for member in value:
+            check(shape.member, member, path)
+    elif shape.type_name in ("integer", "long"):
+        least, most = shape.metadata.get("min", value), shape.metadata.get("max", value)
+        assert least <= value <= most, f"{path} is {value}, and has to be from {least} to {most}"
+
+
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -168,6 +181,8 @@ def sent(session, service, operation, arguments):
     client = session.client(service)
     client.meta.events.register("before-send", take)
     with unittest.mock.patch("botocore.auth.get_current_datetime", lambda: NOW.replace(tzinfo=None)):
+    method = client.meta.method_to_api_mapping[operation]
+    check(client.meta.service_model.operation_model(method).input_shape, arguments, method)
         try:
             getattr(client, operation)(**arguments)
         except Exception:

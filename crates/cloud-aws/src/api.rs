@@ -101,7 +101,7 @@ macro_rules! pages {
 
 pages! {
     Instances of Reservation: reservation_set;
-    RootVolumeTasks of RootVolumeTask: replace_root_volume_task_set;
+    RootVolumeTasks of RootVolumeTask: replace_root_volume_task_set, 50;
     Images of Image: images_set;
     InstanceTypes of InstanceType: instance_type_set, 100;
     Subnets of Subnet: subnet_set;
