@@ -143,6 +143,7 @@ REQUESTS = [
     ("describe-subnets", "ec2", "describe_subnets", {"Filters": filters(subnet_id=[SUBNET]), "MaxResults": 1000}),
     ("create-image", "ec2", "create_image", {"InstanceId": IDS[0], "Name": "citc-slurm-compute-2"}),
     ("get-caller-identity", "sts", "get_caller_identity", {}),
+    ("decode-authorization-message", "sts", "decode_authorization_message", {"EncodedMessage": "YWJj-_"}),
     ("assume-role", "sts", "assume_role", {"RoleArn": "arn:aws:iam::123456789012:role/slurm", "RoleSessionName": "slurm-elastic", "DurationSeconds": 3600}),
     ("assume-role-with-web-identity", "sts", "assume_role_with_web_identity", {
         "RoleArn": "arn:aws:iam::123456789012:role/slurm",

@@ -40,8 +40,8 @@ impl Aws {
     pub async fn caller(&self) -> Result<String> {
         let request = Query::sts("GetCallerIdentity");
         let request =
-            request.request(ApiOperation::Authenticate, self.sts_url.clone()).on("credentials");
-        let response = self.sts.send(&request).await?;
+            request.request(ApiOperation::Authenticate, self.api.sts_url.clone()).on("credentials");
+        let response = self.api.sts.send(&request).await?;
         let caller: Caller = wire::read(&response, &request, "GetCallerIdentity")?;
         Ok(caller.result.arn)
     }

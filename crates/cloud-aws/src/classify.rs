@@ -42,9 +42,12 @@ pub(crate) fn classify(response: &Response) -> Classification {
         500..=599 => ErrorKind::Unavailable,
         _ => ErrorKind::Invalid,
     });
-    let message = message.split(ENCODED).next().unwrap_or_default().to_owned();
+    let (message, encoded) = match message.split_once(ENCODED) {
+        Some((said, rest)) => (said.to_owned(), Some(rest.trim_matches([':', ' ']).to_owned())),
+        None => (message, None),
+    };
     let retryable = kind == ErrorKind::Throttled || code == CONCURRENT_TAGS;
-    Classification { kind, code: Some(code), message, retryable }
+    Classification { kind, code: Some(code), message, retryable, encoded }
 }
 
 fn said(body: &[u8]) -> Option<Said> {
@@ -359,9 +362,11 @@ mod tests {
     }
 
     #[test]
-    fn an_encoded_message_is_left_out() {
+    fn an_encoded_message_is_kept_apart() {
         let text = "You are not authorized. Encoded authorization failure message: YWJj";
-        assert_eq!(said(403, "UnauthorizedOperation", text).message, "You are not authorized. ");
+        let found = said(403, "UnauthorizedOperation", text);
+        let parts = (found.message.as_str(), found.encoded.as_deref());
+        assert_eq!(parts, ("You are not authorized. ", Some("YWJj")));
     }
 
     proptest! {
