@@ -102,7 +102,7 @@ REQUESTS = [
     }),
     ("run-instances-template", "ec2", "run_instances", {**PLACED, "LaunchTemplate": TEMPLATE}),
     ("run-instances-dry-run", "ec2", "run_instances", {**{key: value for key, value in PLACED.items() if key != "ClientToken"}, "ClientToken": "dry", "DryRun": True}),
-    ("terminate-instances-dry-run", "ec2", "terminate_instances", {"InstanceIds": ["i-00000000000000000"], "DryRun": True}),
+    ("terminate-instances-dry-run", "ec2", "terminate_instances", {"InstanceIds": IDS[:1], "DryRun": True}),
     ("create-fleet-instant", "ec2", "create_fleet", {
         "ClientToken": TOKEN,
         "Type": "instant",
@@ -154,7 +154,6 @@ REQUESTS = [
 ]
 
 
-def text(value):
 def check(shape, value, path):
     """boto3 sends a number that is too large, and AWS refuses it: bounds are only in its description of the service."""
     if shape.type_name == "structure":
@@ -168,6 +167,7 @@ def check(shape, value, path):
         assert least <= value <= most, f"{path} is {value}, and has to be from {least} to {most}"
 
 
+def text(value):
     return value.decode() if isinstance(value, bytes) else value
 
 
@@ -181,9 +181,9 @@ def sent(session, service, operation, arguments):
 
     client = session.client(service)
     client.meta.events.register("before-send", take)
-    with unittest.mock.patch("botocore.auth.get_current_datetime", lambda: NOW.replace(tzinfo=None)):
     method = client.meta.method_to_api_mapping[operation]
     check(client.meta.service_model.operation_model(method).input_shape, arguments, method)
+    with unittest.mock.patch("botocore.auth.get_current_datetime", lambda: NOW.replace(tzinfo=None)):
         try:
             getattr(client, operation)(**arguments)
         except Exception:

@@ -127,6 +127,7 @@ const CODES: [(ErrorKind, &[&str]); 10] = [
             "UnauthorizedOperation",
             "AccessDenied",
             "AccessDeniedException",
+            "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
             "OptInRequired",
             "PendingVerification",
             "Blocked",
@@ -290,6 +291,8 @@ mod tests {
         (403, "AccessDenied", "x", Forbidden, false),
         (401, "OptInRequired", "x", Forbidden, false),
         (400, "PendingVerification", "x", Forbidden, false),
+        // The first spot machine of an account needs a role that an administrator creates.
+        (403, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "x", Forbidden, false),
         (400, "OperationNotPermitted", "disableApiTermination", Forbidden, false),
         (400, "InvalidInstanceID.NotFound", "x", NotFound, false),
         (400, "InvalidInstanceID.Malformed", "x", Invalid, false),

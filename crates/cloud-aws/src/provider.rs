@@ -196,8 +196,10 @@ impl Provider for Aws {
     async fn terminate(&self, id: &InstanceId) -> Result<()> {
         let together = self.terminations.ask(id, |ids| self.terminate_all(ids)).await;
         match together {
-            // Of those that were asked for together, it may be another one that is wrong.
-            Err(error) if !error.kind().is_transient() => {
+            // Of those that were asked for together, it may be another one that is wrong. A wrong key is that of all.
+            Err(error)
+                if !error.kind().is_transient() && error.kind() != ErrorKind::Unauthenticated =>
+            {
                 let alone = self.terminate_all(vec![id.clone()]).await;
                 match alone.map_err(|error| self.about(id, error)) {
                     Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -126,7 +126,11 @@ fn a_key_that_others_can_read_is_a_warning() {
 fn what_is_wrong_is_said_with_its_place_and_without_a_key() {
     let circle =
         "[profile a]\nrole_arn=x\nsource_profile=b\n[profile b]\nrole_arn=x\nsource_profile=a\n";
-    let table: [(Pairs<'_>, &str, &str); 6] = [
+    let seconds =
+        "[default]\nrole_arn=x\ncredential_source=Ec2InstanceMetadata\nduration_seconds=1h\n";
+    let table: [(Pairs<'_>, &str, &str); 8] = [
+        (&[REGION, ("AWS_EC2_METADATA_DISABLED", "true")], "", "AWS_EC2_METADATA_DISABLED"),
+        (&[REGION], seconds, "duration_seconds is not a number"),
         (&[], "", "no region is set"),
         (&[("AWS_REGION", "Mars?")], "", "is not a region"),
         (&[REGION], "[default]\nhunter2\n", ".aws/config:2: not a section"),
