@@ -275,15 +275,24 @@ fn own_keys(profile: &Profile) -> Result<Option<Keys>, ConfigError> {
     }
 }
 
-/// The words of a command line, of which some may be in double quotes.
+/// The words of a command line, with quotes and backslashes as a shell has them.
 fn words(command: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for (index, part) in command.split('"').enumerate() {
-        if index % 2 == 1 {
-            words.push(part.to_owned());
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut letters = command.chars();
+    while let Some(letter) = letters.next() {
+        if quote == Some(letter) {
+            quote = None;
+        } else if quote.is_none() && letter.is_ascii_whitespace() {
+            words.extend(word.take());
         } else {
-            words.extend(part.split_ascii_whitespace().map(str::to_owned));
+            let word = word.get_or_insert_with(String::new);
+            match (quote, letter) {
+                (None, '"' | '\'') => quote = Some(letter),
+                (None | Some('"'), '\\') => word.extend(letters.next()),
+                (_, letter) => word.push(letter),
+            }
         }
     }
+    words.extend(word);
     words
 }
