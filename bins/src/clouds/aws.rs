@@ -288,10 +288,9 @@ async fn may_change(settings: &Settings, cloud: &cloud_aws::Aws) -> cloud_core::
         None => Vec::new(),
     };
     let example = machines.iter().find(|machine| !machine.state.is_leaving());
-    Ok(match cloud.may_change(example.map(|machine| &machine.id)).await? {
-        true => "permission to change machines".to_owned(),
-        false => "permission to change machines: check it again when there is one".to_owned(),
-    })
+    let is_known = cloud.may_change(example.map(|machine| &machine.id)).await?;
+    let when = if is_known { "" } else { ": check it again when there is one" };
+    Ok(format!("permission to change machines{when}"))
 }
 
 /// The image of new machines, as far as it is known by an id or the cluster's tag.

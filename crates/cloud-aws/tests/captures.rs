@@ -259,8 +259,8 @@ async fn roles_are_taken_as_boto3_takes_them() {
         secret: Secret::new("very-secret".to_owned()),
         token: None,
     };
-    let taken = Credentials::AssumeRole(role, Box::new(Credentials::Keys(keys)));
-    same("assume-role", &role_by(taken).await, &[]);
+    let by_key = Credentials::AssumeRole(role, Box::new(Credentials::Keys(keys)));
+    same("assume-role", &role_by(by_key).await, &[]);
 }
 
 #[tokio::test]

@@ -211,12 +211,12 @@ async fn no_zone_without_a_subnet_is_launched_in() {
 
 /// A refusal to launch, and what STS says about it.
 async fn refused(decoded: (u16, String)) -> (Fake, cloud_core::Error) {
-    let fake = Fake::new(move |asked| match asked.action() {
-        "DecodeAuthorizationMessage" => decoded.clone(),
-        _ => {
-            let message = "You are not authorized. Encoded authorization failure message: YWJj";
-            error(403, "UnauthorizedOperation", message)
+    let fake = Fake::new(move |asked| {
+        if asked.action() == "DecodeAuthorizationMessage" {
+            return decoded.clone();
         }
+        let message = "You are not authorized. Encoded authorization failure message: YWJj";
+        error(403, "UnauthorizedOperation", message)
     })
     .await;
     let cloud = fake.connect(LaunchOptions::default());
