@@ -13,11 +13,13 @@ from werkzeug.exceptions import HTTPException
 from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
 from moto.ec2.models import ec2_backends
+from moto.ec2.models.core import TaggedEC2Resource
 from moto.ec2.models.fleets import Fleet
 from moto.ec2.models.instances import Instance, InstanceBackend
 from moto.ec2.responses import EC2Response
 from moto.ec2.responses.fleets import Fleets
 from moto.ec2.responses.instances import InstanceResponse
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix
 from moto.servicequotas.responses import ServiceQuotasResponse
 
 ACCOUNT = "123456789012"
@@ -192,6 +194,17 @@ def describe_replace_root_volume_tasks(self):
     return ActionResult({"ReplaceRootVolumeTasks": found})
 
 
+def get_tags(self):
+    """moto compares a resource's id with that of each tag there is, so that a listing of a thousand instances takes minutes."""
+    if not self.id:
+        return []
+    kind = EC2_PREFIX_TO_RESOURCE.get(get_prefix(self.id), "")
+    return [
+        {"resource_id": self.id, "resource_type": kind, "key": key, "value": value}
+        for key, value in self.ec2_backend.tags.get(self.id, {}).items()
+    ]
+
+
 def list_service_quotas(self):
     """One quota on each page."""
     page = int(json.loads(self.body).get("NextToken", 0))
@@ -224,3 +237,4 @@ def add():
     EC2Response.create_replace_root_volume_task = create_replace_root_volume_task
     EC2Response.describe_replace_root_volume_tasks = describe_replace_root_volume_tasks
     ServiceQuotasResponse.list_service_quotas = list_service_quotas
+    TaggedEC2Resource.get_tags = get_tags
