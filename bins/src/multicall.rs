@@ -76,11 +76,7 @@ fn expand(mut arguments: Vec<OsString>, executable: &Path) -> Result<Vec<OsStrin
     let first = arguments.first().cloned().unwrap_or_default();
     let Some(name) = known(Path::new(&first)).or_else(|| linked(&first, executable)) else {
         let name = first.display();
-        let text = format!(
-            "{NAME} has no program {name}; use one of: {}
-",
-            names().join(", ")
-        );
+        let text = format!("{NAME} has no program {name}; use one of: {}\n", names().join(", "));
         return Err(Error::raw(ErrorKind::InvalidSubcommand, text));
     };
     let rest = arguments.split_off(1.min(arguments.len()));

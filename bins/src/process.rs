@@ -105,14 +105,7 @@ fn log_usage_error(command: Command, arguments: &[OsString], error: &Error) {
     let bootstrap = Bootstrap::open(program.map_or(NAME, |program| program.name), &common);
     if bootstrap.log_path != Path::new("-") {
         let text = error.to_string();
-        let first = text
-            .split(
-                "
-
-",
-            )
-            .next()
-            .unwrap_or_default();
+        let first = text.split("\n\n").next().unwrap_or_default();
         let message = first.strip_prefix("error: ").unwrap_or(first);
         bootstrap.log.write(Entry { level: Level::Error, node: None, message });
     }

@@ -1,10 +1,11 @@
-"""What moto's EC2 does not have and can only be added to its models: replaced root volumes, MaxCount, room for so many instances.
+"""What moto does not have and can only be added to its models: replaced root volumes, MaxCount, room for so many instances, quotas.
 
 Everything that can be done between a client and moto (lost and late answers, errors, throttling, client tokens, listings that lag)
 is done by the program ec2-proxy of cloud-sim.
 """
 
 import contextvars
+import json
 from xml.sax.saxutils import escape
 
 from werkzeug.exceptions import HTTPException
@@ -12,11 +13,14 @@ from werkzeug.exceptions import HTTPException
 from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
 from moto.ec2.models import ec2_backends
+from moto.ec2.models.core import TaggedEC2Resource
 from moto.ec2.models.fleets import Fleet
 from moto.ec2.models.instances import Instance, InstanceBackend
 from moto.ec2.responses import EC2Response
 from moto.ec2.responses.fleets import Fleets
 from moto.ec2.responses.instances import InstanceResponse
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix
+from moto.servicequotas.responses import ServiceQuotasResponse
 
 ACCOUNT = "123456789012"
 
@@ -28,6 +32,9 @@ room = []
 
 # How many more than MinCount a launch asks for.
 extra = contextvars.ContextVar("extra", default=0)
+
+# Quotas of EC2, by their codes: hardware threads of standard instances, and of those with the letter P.
+QUOTAS = {"L-1216C47A": 1920.0, "L-417A185B": 192.0}
 
 tasks = {}
 
@@ -187,6 +194,25 @@ def describe_replace_root_volume_tasks(self):
     return ActionResult({"ReplaceRootVolumeTasks": found})
 
 
+def get_tags(self):
+    """moto compares a resource's id with that of each tag there is, so that a listing of a thousand instances takes minutes."""
+    if not self.id:
+        return []
+    kind = EC2_PREFIX_TO_RESOURCE.get(get_prefix(self.id), "")
+    return [
+        {"resource_id": self.id, "resource_type": kind, "key": key, "value": value}
+        for key, value in self.ec2_backend.tags.get(self.id, {}).items()
+    ]
+
+
+def list_service_quotas(self):
+    """One quota on each page."""
+    page = int(json.loads(self.body).get("NextToken", 0))
+    code, value = list(QUOTAS.items())[page]
+    more = {"NextToken": str(page + 1)} if page + 1 < len(QUOTAS) else {}
+    return json.dumps({"Quotas": [{"ServiceCode": "ec2", "QuotaCode": code, "Value": value}], **more})
+
+
 def dress_images(region, architectures):
     """What RegisterImage takes and moto leaves out."""
     for index, (name, architecture) in enumerate(architectures.items()):
@@ -210,3 +236,5 @@ def add():
         setattr(owner, name, wrap(getattr(owner, name)))
     EC2Response.create_replace_root_volume_task = create_replace_root_volume_task
     EC2Response.describe_replace_root_volume_tasks = describe_replace_root_volume_tasks
+    ServiceQuotasResponse.list_service_quotas = list_service_quotas
+    TaggedEC2Resource.get_tags = get_tags

@@ -1,6 +1,6 @@
 """Records what boto3 sends for each operation that crates/cloud-aws uses: record.py DIRECTORY
 
-    $(tests/moto/fetch)/bin/python tests/moto/record.py crates/cloud-aws/tests/fixtures/boto3
+    $(tests/moto/fetch)/bin/python tests/moto/record.py tests/moto/boto3
 
 Nothing is sent: requests are taken from botocore before their way to the network. Time, credentials and tokens are fixed, so that
 the signatures can be compared, too, and a second run writes the same files.
@@ -102,7 +102,7 @@ REQUESTS = [
     }),
     ("run-instances-template", "ec2", "run_instances", {**PLACED, "LaunchTemplate": TEMPLATE}),
     ("run-instances-dry-run", "ec2", "run_instances", {**{key: value for key, value in PLACED.items() if key != "ClientToken"}, "ClientToken": "dry", "DryRun": True}),
-    ("terminate-instances-dry-run", "ec2", "terminate_instances", {"InstanceIds": ["i-00000000000000000"], "DryRun": True}),
+    ("terminate-instances-dry-run", "ec2", "terminate_instances", {"InstanceIds": IDS[:1], "DryRun": True}),
     ("create-fleet-instant", "ec2", "create_fleet", {
         "ClientToken": TOKEN,
         "Type": "instant",
@@ -132,7 +132,7 @@ REQUESTS = [
         "DeleteReplacedRootVolume": True,
     }),
     ("create-tags", "ec2", "create_tags", {"Resources": IDS[:1], "Tags": [{"Key": "boot-image", "Value": IMAGE}]}),
-    ("describe-replace-root-volume-tasks", "ec2", "describe_replace_root_volume_tasks", {"Filters": filters(instance_id=IDS[:1]), "MaxResults": 1000}),
+    ("describe-replace-root-volume-tasks", "ec2", "describe_replace_root_volume_tasks", {"Filters": filters(instance_id=IDS[:1]), "MaxResults": 50}),
     ("describe-images", "ec2", "describe_images", {
         "Owners": ["self", "amazon"],
         "Filters": filters(name=["citc-slurm-compute-*"], tag__cluster=["cheerful-macaw"]),
@@ -143,6 +143,7 @@ REQUESTS = [
     ("describe-subnets", "ec2", "describe_subnets", {"Filters": filters(subnet_id=[SUBNET]), "MaxResults": 1000}),
     ("create-image", "ec2", "create_image", {"InstanceId": IDS[0], "Name": "citc-slurm-compute-2"}),
     ("get-caller-identity", "sts", "get_caller_identity", {}),
+    ("decode-authorization-message", "sts", "decode_authorization_message", {"EncodedMessage": "YWJj-_"}),
     ("assume-role", "sts", "assume_role", {"RoleArn": "arn:aws:iam::123456789012:role/slurm", "RoleSessionName": "slurm-elastic", "DurationSeconds": 3600}),
     ("assume-role-with-web-identity", "sts", "assume_role_with_web_identity", {
         "RoleArn": "arn:aws:iam::123456789012:role/slurm",
@@ -151,6 +152,19 @@ REQUESTS = [
     }),
     ("list-service-quotas", "service-quotas", "list_service_quotas", {"ServiceCode": "ec2", "MaxResults": 100}),
 ]
+
+
+def check(shape, value, path):
+    """boto3 sends a number that is too large, and AWS refuses it: bounds are only in its description of the service."""
+    if shape.type_name == "structure":
+        for name, member in value.items():
+            check(shape.members[name], member, f"{path}.{name}")
+    elif shape.type_name == "list":
+        for member in value:
+            check(shape.member, member, path)
+    elif shape.type_name in ("integer", "long"):
+        least, most = shape.metadata.get("min", value), shape.metadata.get("max", value)
+        assert least <= value <= most, f"{path} is {value}, and has to be from {least} to {most}"
 
 
 def text(value):
@@ -167,6 +181,8 @@ def sent(session, service, operation, arguments):
 
     client = session.client(service)
     client.meta.events.register("before-send", take)
+    method = client.meta.method_to_api_mapping[operation]
+    check(client.meta.service_model.operation_model(method).input_shape, arguments, method)
     with unittest.mock.patch("botocore.auth.get_current_datetime", lambda: NOW.replace(tzinfo=None)):
         try:
             getattr(client, operation)(**arguments)

@@ -72,9 +72,19 @@ fn comes_and_goes(cluster: &Cluster<Aws>) {
         assert_eq!(instance["ImageId"], cluster.site().image("image-1"), "{instance}");
         assert_eq!(instance["SubnetId"], cluster.site().fact("/subnets/eu-west-1a"), "{instance}");
     }
-    all_go(cluster);
     let asked = cluster.site().proxy().counts();
     assert_eq!(asked.get("RunInstances"), Some(&1), "one request for all: {asked:?}");
+    // AWS's own command line finds them by the tags, too.
+    let filter = "Name=tag:cluster,Values=c1";
+    let listed = cluster.site().cli(&["ec2", "describe-instances", "--filters", filter]);
+    let reservations = listed["Reservations"].as_array().expect("reservations");
+    let by_cli: BTreeSet<_> = reservations
+        .iter()
+        .flat_map(|reservation| reservation["Instances"].as_array().expect("instances"))
+        .filter_map(|instance| instance["PrivateIpAddress"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(by_cli, addresses.values().cloned().collect(), "{listed}");
+    all_go(cluster);
 }
 
 /// Two fit into the first zone, and the other two go to the second.
@@ -131,6 +141,64 @@ fn rolls(cluster: &Cluster<Aws>) {
     assert_eq!(runs(cluster), 0, "all of them are back");
 }
 
+/// The lines of nodes that Cluster in the Cloud writes for `t3a.small: 3` and `t3a.medium: 3`.
+const CITC_LINES: &str = include_str!("../../crates/slurmconf/tests/golden/nodelines.json");
+
+/// CitC's startnode.yaml for a cluster, and behind it where a test has the API, Slurm and the image.
+fn citcs_file(cluster: &Cluster<Aws>, id: &str, ours: &str) -> String {
+    let keys = ["endpoint:", "image_id:", "slurm_", "restart_command:", "elastic:"];
+    let ours = ours.lines().filter(|line| keys.iter().any(|key| line.starts_with(key)));
+    let ours = ours.collect::<Vec<_>>().join("\n");
+    let fact = |path| cluster.site().fact(path);
+    format!(
+        "csp: aws
+region: {}
+subnet: {}
+compute_security_group: {}
+dns_zone: {id}.citc.local.
+dns_zone_id: Z00000000000000000000
+ansible_repo: https://github.com/clusterinthecloud/ansible.git
+ansible_branch: 6
+cluster_id: {id}
+{ours}
+",
+        fact("/region"),
+        fact("/subnets/eu-west-1b"),
+        fact("/security_group"),
+    )
+}
+
+fn takes_citcs_files(cluster: &Cluster<Aws>) {
+    let (path, limits) =
+        (cluster.dir().join("etc/startnode.yaml"), cluster.dir().join("citc-limits.yaml"));
+    let ours = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, citcs_file(cluster, "useful-gnu", &ours)).unwrap();
+    std::fs::write(&limits, "t3a.small: 3\nt3a.medium: 3\n").unwrap();
+    let arguments = ["--style", "citc", "--print", "--limits", limits.to_str().unwrap()];
+    let printed = cluster.well("finish", &arguments);
+    let golden: Value = serde_json::from_str(CITC_LINES).unwrap();
+    let lines = golden["aws-docs"]["lines"].as_array().unwrap().iter().filter_map(Value::as_str);
+    assert_eq!(printed.lines().collect::<Vec<_>>(), lines.collect::<Vec<_>>());
+    std::fs::write(&path, citcs_file(cluster, "c1", &ours)).unwrap();
+    assert_eq!(runs(cluster), NODES, "each node has one instance, once");
+    let instances = cluster.site().instances();
+    let live = instances.iter().filter(|it| it["State"]["Name"] == "running");
+    let names: BTreeSet<_> = live
+        .map(|instance| {
+            assert_eq!(instance["KeyName"], "ec2-user-c1", "{instance}");
+            let profile = instance["IamInstanceProfile"]["Arn"].as_str().unwrap_or_default();
+            assert!(profile.ends_with("/describe_tags-c1"), "{instance}");
+            assert_eq!(instance["SubnetId"], cluster.site().fact("/subnets/eu-west-1b"));
+            assert!(instance["PublicIpAddress"].is_string(), "{instance}");
+            assert_eq!(instance["MetadataOptions"]["HttpTokens"], "optional", "{instance}");
+            Aws::tag(instance, "Name").unwrap_or_default().to_owned()
+        })
+        .collect();
+    assert_eq!(names, (1..=NODES).map(name).collect());
+    all_go(cluster);
+    std::fs::write(&path, ours).unwrap();
+}
+
 /// Instances of others: of another cluster with the name of a node, and without tags.
 fn launch_foreign(cluster: &Cluster<Aws>) -> BTreeSet<String> {
     let cloud = cluster.site();
@@ -185,11 +253,14 @@ fn nodes_come_go_elsewhere_and_are_rebuilt_and_others_are_untouched() {
         let preflight = cluster.run("finish", &["--check"]);
         println!("{}", String::from_utf8_lossy(&preflight.stdout));
         assert!(preflight.status.success(), "{preflight:?}");
+        let printed = String::from_utf8_lossy(&preflight.stdout);
+        assert!(!printed.contains("cannot be read"), "the quotas, too");
         part(&cluster, "a wrong key is refused", refuses);
         part(&cluster, "nodes come and go", comes_and_goes);
         part(&cluster, "a zone is full", goes_elsewhere);
         part(&cluster, "answers are lost", bears_faults);
         part(&cluster, "listings lag, and requests are throttled", bears_lag);
+        part(&cluster, "Cluster in the Cloud's files are taken as they are", takes_citcs_files);
         part(&cluster, "a new image is rolled out", rolls);
         part(&cluster, "all of the cluster is stopped", stops_all);
     });

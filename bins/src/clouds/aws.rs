@@ -8,12 +8,12 @@ use crate::wiring::{Connected, Purpose, features, http};
 use async_trait::async_trait;
 use cloud_aws::{Config, ConnectSettings, LaunchOptions, LaunchTemplate, Overrides};
 use cloud_core::{
-    ConfigError, Description, ImageFilter, ImageId, InstanceName, InstanceSpec, Provider as _,
-    Shape, ShapeName, Sources, SubnetId, Tags, Zone,
+    ConfigError, Description, ImageFilter, ImageId, InstanceFilter, InstanceName, InstanceSpec,
+    Provider as _, Shape, ShapeName, Sources, SubnetId, Tags, Zone,
 };
 use provision::Site;
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{Error as _, IgnoredAny};
+use serde::{Deserialize, Deserializer};
 use slurmconf::MemoryPolicy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -66,6 +66,8 @@ pub(super) struct Aws {
     instance_profile: Option<String>,
     /// Whether machines get a public address, if the subnet is not to say so.
     public_ip: Option<bool>,
+    /// True to allow version 1 of the metadata service, which is open to server-side request forgery.
+    legacy_imds: Option<bool>,
     /// The launch template, by name or id.
     launch_template: Option<String>,
     /// Its version.
@@ -87,6 +89,7 @@ pub(super) struct Aws {
     #[serde(deserialize_with = "between::<_, 1, 65_536>")]
     boot_volume_gb: Option<u32>,
     /// Tags of machines besides ours.
+    #[serde(deserialize_with = "tags")]
     tags: BTreeMap<String, String>,
     /// Whose images are listed besides our own.
     #[serde(deserialize_with = "texts")]
@@ -106,6 +109,20 @@ struct Citc {
     dns_zone_id: IgnoredAny,
 }
 
+/// Tags that the metadata service can show: it is on for the tags of machines, and EC2 then takes no others.
+fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let tags = BTreeMap::<String, String>::deserialize(deserializer)?;
+    let fits = |key: &String| {
+        let mut letters = key.chars();
+        letters.all(|one| one.is_ascii_alphanumeric() || "+-=.,_:@".contains(one))
+            && ![".", "..", "_index"].contains(&key.as_str())
+    };
+    if tags.keys().all(fits) {
+        return Ok(tags);
+    }
+    Err(D::Error::custom("keys of letters, digits and + - = . , _ : @"))
+}
+
 #[async_trait(?Send)]
 impl CloudConfig for Aws {
     fn describe(&self) -> Description {
@@ -114,6 +131,12 @@ impl CloudConfig for Aws {
 
     async fn connect(&self, wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
         connect(self, wanted).await
+    }
+
+    fn endpoint(&self, settings: &Settings) -> String {
+        let profile = self.profile.as_deref().unwrap_or_default();
+        let place = settings.endpoint.as_deref().or(self.region.as_deref()).unwrap_or(profile);
+        format!("aws {place}").trim_end().to_owned()
     }
 
     fn complete(&self, site: &mut Site) {
@@ -172,6 +195,8 @@ fn launch(aws: &Aws, cluster: Option<&str>) -> LaunchOptions {
     options.key_name = aws.keypair.clone().or_else(|| named("ec2-user"));
     options.instance_profile = aws.instance_profile.clone().or_else(|| named("describe_tags"));
     options.public_ip = aws.public_ip.or(is_citc.then_some(true));
+    // Its bootstrap.sh asks for the machine's id without a token.
+    options.legacy_imds = aws.legacy_imds.unwrap_or(is_citc);
     let version = aws.launch_template_version.clone();
     options.launch_template = aws.launch_template.clone().map(|id| LaunchTemplate { id, version });
     options.placement_group.clone_from(&aws.placement_group);
@@ -249,11 +274,23 @@ async fn check(
     all.push(told(cloud.boots(&image, &shapes).await));
     if let Some(shape) = shapes.first() {
         let dry = cloud.dry_run(&spec(aws, settings, &shape.name, image)).await;
-        all.push(told(
-            dry.map(|()| format!("permission to launch {} and to change machines", shape.name)),
-        ));
+        all.push(told(dry.map(|()| format!("permission to launch {}", shape.name))));
     }
+    all.push(told(may_change(settings, cloud).await));
     Ok(all)
+}
+
+/// Whether machines may be changed, which a policy that looks at their tags says about a machine only.
+async fn may_change(settings: &Settings, cloud: &cloud_aws::Aws) -> cloud_core::Result<String> {
+    let own = settings.cluster_id.as_deref().map(|id| Tags::from([("cluster", id)]));
+    let machines = match own {
+        Some(own) => cloud.list(&InstanceFilter::tagged(own)).await?,
+        None => Vec::new(),
+    };
+    let example = machines.iter().find(|machine| !machine.state.is_leaving());
+    let is_known = cloud.may_change(example.map(|machine| &machine.id)).await?;
+    let when = if is_known { "" } else { ": check it again when there is one" };
+    Ok(format!("permission to change machines{when}"))
 }
 
 /// The image of new machines, as far as it is known by an id or the cluster's tag.

@@ -3,10 +3,11 @@
 use crate::auth::Signer;
 use crate::query::Query;
 use crate::wire;
-use cloud_core::http::{Client, Url};
+use cloud_core::http::{Client, Request, Response, Url};
 use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicUsize;
 
 /// More pages than any listing has.
 const MOST_PAGES: usize = 1000;
@@ -17,11 +18,15 @@ const PAGE: u32 = 1000;
 /// Most values of a filter.
 pub(crate) const MOST_VALUES: usize = 200;
 
-/// The client, and where EC2 is.
+/// The clients of EC2 and STS, and where these are.
 #[derive(Debug)]
 pub(crate) struct Api {
     pub(crate) client: Client<Signer>,
     pub(crate) url: Url,
+    pub(crate) sts: Client<Signer>,
+    pub(crate) sts_url: Url,
+    /// How many refusals were decoded.
+    pub(crate) decoded: AtomicUsize,
 }
 
 /// One page of a listing.
@@ -45,7 +50,7 @@ impl Api {
     ) -> Result<T> {
         let action = query.action();
         let request = query.request(operation, self.url.clone()).on(subject);
-        wire::read(&self.client.send(&request).await?, &request, action)
+        wire::read(&self.send(&request).await?, &request, action)
     }
 
     /// Sends it; that it was done is all there is to know.
@@ -56,7 +61,14 @@ impl Api {
         query: Query,
     ) -> Result<()> {
         let request = query.request(operation, self.url.clone()).on(subject);
-        self.client.send(&request).await.map(drop)
+        self.send(&request).await.map(drop)
+    }
+
+    async fn send(&self, request: &Request) -> Result<Response> {
+        match self.client.send(request).await {
+            Err(error) => Err(self.explained(error).await),
+            sent => sent,
+        }
     }
 
     /// Everything on all pages. How long a page is says nothing: an empty one may be followed by another.
@@ -101,7 +113,7 @@ macro_rules! pages {
 
 pages! {
     Instances of Reservation: reservation_set;
-    RootVolumeTasks of RootVolumeTask: replace_root_volume_task_set;
+    RootVolumeTasks of RootVolumeTask: replace_root_volume_task_set, 50;
     Images of Image: images_set;
     InstanceTypes of InstanceType: instance_type_set, 100;
     Subnets of Subnet: subnet_set;

@@ -1,10 +1,13 @@
 //! Checks of what launches need, before anything is launched.
 
 use crate::catalog::architecture;
+use crate::convert::BOOT_IMAGE;
 use crate::provider::Aws;
 use crate::query::Query;
 use crate::wire;
-use cloud_core::{ApiOperation, Error, ErrorKind, ImageId, InstanceSpec, Result, Shape, SubnetId};
+use cloud_core::{
+    ApiOperation, Error, ErrorKind, ImageId, InstanceId, InstanceSpec, Result, Shape, SubnetId,
+};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
@@ -14,12 +17,13 @@ const WOULD_SUCCEED: &str = "DryRunOperation";
 /// Stands for an instance in a dry run; nobody has it.
 const NO_INSTANCE: &str = "i-00000000000000000";
 
-/// What is done to instances, beside launching them: action and parameter.
-const ACTIONS: [(&str, &str); 5] = [
+/// What is done to instances, beside launching them: the action, and the parameter with their id.
+const ACTIONS: [(&str, &str); 6] = [
     ("TerminateInstances", "InstanceId.1"),
     ("RebootInstances", "InstanceId.1"),
     ("StartInstances", "InstanceId.1"),
     ("CreateReplaceRootVolumeTask", "InstanceId"),
+    ("CreateTags", "ResourceId.1"),
     ("CreateImage", "InstanceId"),
 ];
 
@@ -40,30 +44,42 @@ impl Aws {
     pub async fn caller(&self) -> Result<String> {
         let request = Query::sts("GetCallerIdentity");
         let request =
-            request.request(ApiOperation::Authenticate, self.sts_url.clone()).on("credentials");
-        let response = self.sts.send(&request).await?;
+            request.request(ApiOperation::Authenticate, self.api.sts_url.clone()).on("credentials");
+        let response = self.api.sts.send(&request).await?;
         let caller: Caller = wire::read(&response, &request, "GetCallerIdentity")?;
         Ok(caller.result.arn)
     }
 
-    /// Has EC2 say whether it would launch this, and whether we may do what is done to instances; nothing is done.
+    /// Has EC2 say whether it would launch this; nothing is done.
     pub async fn dry_run(&self, spec: &InstanceSpec) -> Result<()> {
         let root = self.root_device(spec).await?;
-        let tags = crate::names::of_one(spec);
         let query = self.query(spec, root.as_deref())?.with("MinCount", 1).with("MaxCount", 1);
-        let query = query.tagged(1, "instance", &tags).tagged(2, "volume", &tags);
-        self.would(ApiOperation::Launch, &spec.shape.to_string(), query).await?;
+        let query = self.tagged(query, &crate::names::of_one(spec));
+        self.would(ApiOperation::Launch, &spec.shape.to_string(), query).await
+    }
+
+    /// Has EC2 say whether we may do what is done to instances, with one of ours as an example; nothing is done.
+    ///
+    /// Without an example only a policy that looks at no tags allows anything: a refusal is then no answer, and false.
+    pub async fn may_change(&self, example: Option<&InstanceId>) -> Result<bool> {
+        let id = example.map_or(NO_INSTANCE, InstanceId::as_str);
         for (action, parameter) in ACTIONS {
-            let query = Query::look(action).with(parameter, NO_INSTANCE);
-            // In place of the right to create an image, the name of one that cannot be.
-            let query = query.some("Name", (action == "CreateImage").then_some("dry-run"));
+            let query = Query::look(action).with(parameter, id);
+            let query = match action {
+                "CreateImage" => query.with("Name", "dry-run"),
+                "CreateTags" => query.with("Tag.1.Key", BOOT_IMAGE).with("Tag.1.Value", ""),
+                _ => query,
+            };
             match self.would(ApiOperation::Configure, action, query).await {
-                Err(error) if error.kind().is_about_the_caller() => return Err(error),
-                // There is no such instance: that is no answer to whether we may.
+                Err(error) if error.kind().is_about_the_caller() => {
+                    let is_unknown = example.is_none() && error.kind() == ErrorKind::Forbidden;
+                    return if is_unknown { Ok(false) } else { Err(error) };
+                }
+                // It is in another state, or not there: that is said to those who may.
                 _ => {}
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Asks what would become of a request.

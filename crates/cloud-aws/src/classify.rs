@@ -42,9 +42,12 @@ pub(crate) fn classify(response: &Response) -> Classification {
         500..=599 => ErrorKind::Unavailable,
         _ => ErrorKind::Invalid,
     });
-    let message = message.split(ENCODED).next().unwrap_or_default().to_owned();
+    let (message, encoded) = match message.split_once(ENCODED) {
+        Some((said, rest)) => (said.to_owned(), Some(rest.trim_matches([':', ' ']).to_owned())),
+        None => (message, None),
+    };
     let retryable = kind == ErrorKind::Throttled || code == CONCURRENT_TAGS;
-    Classification { kind, code: Some(code), message, retryable }
+    Classification { kind, code: Some(code), message, retryable, encoded }
 }
 
 fn said(body: &[u8]) -> Option<Said> {
@@ -124,6 +127,7 @@ const CODES: [(ErrorKind, &[&str]); 10] = [
             "UnauthorizedOperation",
             "AccessDenied",
             "AccessDeniedException",
+            "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
             "OptInRequired",
             "PendingVerification",
             "Blocked",
@@ -287,6 +291,8 @@ mod tests {
         (403, "AccessDenied", "x", Forbidden, false),
         (401, "OptInRequired", "x", Forbidden, false),
         (400, "PendingVerification", "x", Forbidden, false),
+        // The first spot machine of an account needs a role that an administrator creates.
+        (403, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "x", Forbidden, false),
         (400, "OperationNotPermitted", "disableApiTermination", Forbidden, false),
         (400, "InvalidInstanceID.NotFound", "x", NotFound, false),
         (400, "InvalidInstanceID.Malformed", "x", Invalid, false),
@@ -359,9 +365,11 @@ mod tests {
     }
 
     #[test]
-    fn an_encoded_message_is_left_out() {
+    fn an_encoded_message_is_kept_apart() {
         let text = "You are not authorized. Encoded authorization failure message: YWJj";
-        assert_eq!(said(403, "UnauthorizedOperation", text).message, "You are not authorized. ");
+        let found = said(403, "UnauthorizedOperation", text);
+        let parts = (found.message.as_str(), found.encoded.as_deref());
+        assert_eq!(parts, ("You are not authorized. ", Some("YWJj")));
     }
 
     proptest! {

@@ -175,11 +175,16 @@ fn credentials(
         let role = role(arn, sources.variable("AWS_ROLE_SESSION_NAME"));
         return Ok(Credentials::WebIdentity(role, sources.expand(file)));
     }
+    let is_off = |value: &str| value.eq_ignore_ascii_case("true");
     match &overrides.profile {
         Some(name) => Err(ConfigError::new(format!(
             "profile '{name}' has no credentials: give it aws_access_key_id and aws_secret_access_key, role_arn or \
              credential_process"
         ))),
+        None if sources.variable("AWS_EC2_METADATA_DISABLED").is_some_and(is_off) => {
+            let why = "no credentials are set, and AWS_EC2_METADATA_DISABLED forbids to ask for the role of the machine";
+            Err(ConfigError::new(why))
+        }
         None => Ok(Credentials::InstanceRole),
     }
 }
@@ -233,7 +238,8 @@ fn of_profile(
     };
     let mut role = role(arn, profile.get("role_session_name"));
     role.external_id = profile.get("external_id").map(str::to_owned);
-    let seconds = profile.get("duration_seconds").and_then(|text| text.parse().ok());
+    let seconds = profile.get("duration_seconds").map(str::parse).transpose();
+    let seconds = seconds.map_err(|_| profile.error("duration_seconds is not a number"))?;
     role.duration = seconds.map(Duration::from_secs);
     if let Some(file) = profile.get("web_identity_token_file") {
         return Ok(Some(Credentials::WebIdentity(role, sources.expand(file))));
@@ -269,15 +275,24 @@ fn own_keys(profile: &Profile) -> Result<Option<Keys>, ConfigError> {
     }
 }
 
-/// The words of a command line, of which some may be in double quotes.
+/// The words of a command line, with quotes and backslashes as a shell has them.
 fn words(command: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for (index, part) in command.split('"').enumerate() {
-        if index % 2 == 1 {
-            words.push(part.to_owned());
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut letters = command.chars();
+    while let Some(letter) = letters.next() {
+        if quote == Some(letter) {
+            quote = None;
+        } else if quote.is_none() && letter.is_ascii_whitespace() {
+            words.extend(word.take());
         } else {
-            words.extend(part.split_ascii_whitespace().map(str::to_owned));
+            let word = word.get_or_insert_with(String::new);
+            match (quote, letter) {
+                (None, '"' | '\'') => quote = Some(letter),
+                (None | Some('"'), '\\') => word.extend(letters.next()),
+                (_, letter) => word.push(letter),
+            }
         }
     }
+    words.extend(word);
     words
 }

@@ -35,10 +35,7 @@ fn batches(specs: &[InstanceSpec], options: &LaunchOptions) -> Vec<Batch> {
         while !left.is_empty() {
             let group: Vec<&InstanceSpec> =
                 left.iter().take(most).filter_map(|index| specs.get(*index)).collect();
-            let (placed, tags) = match group[..] {
-                [one] => (1, names::of_one(one)),
-                _ => names::of_many(&group, options.tags.len()),
-            };
+            let (placed, tags) = names::of(&group, options.tags.len());
             let rest = left.split_off(placed.clamp(1, left.len()));
             batches.push(Batch { indices: left, tags });
             left = rest;
@@ -94,18 +91,23 @@ impl Aws {
         let query = self.query(first, root.as_deref())?;
         let query = query.with("MinCount", 1).with("MaxCount", specs.len());
         let query = query.with("ClientToken", self.token(specs));
-        let extra = self.launch.tags.iter().map(|(key, value)| (key.clone(), value.clone()));
-        let own = |key: &String| tags.iter().any(|(own, _)| own == key);
-        let mut all: Vec<(String, String)> = extra.filter(|(key, _)| !own(key)).collect();
-        all.extend(tags.iter().cloned());
-        let kinds = (1..).zip(TAGGED);
-        let query = kinds.fold(query, |query, (number, kind)| query.tagged(number, kind, &all));
+        let query = self.tagged(query, tags);
         let subject = match specs.len() {
             1 => first.name.to_string(),
             more => format!("{} and {} more", first.name, more.saturating_sub(1)),
         };
         let launched: wire::Launched = self.api.read(ApiOperation::Launch, &subject, query).await?;
         Ok(launched.instances_set.item)
+    }
+
+    /// Adds these tags, and those of all launches.
+    pub(crate) fn tagged(&self, query: Query, tags: &[(String, String)]) -> Query {
+        let extra = self.launch.tags.iter().map(|(key, value)| (key.clone(), value.clone()));
+        let own = |key: &String| tags.iter().any(|(own, _)| own == key);
+        let mut all: Vec<(String, String)> = extra.filter(|(key, _)| !own(key)).collect();
+        all.extend(tags.iter().cloned());
+        let kinds = (1..).zip(TAGGED);
+        kinds.fold(query, |query, (number, kind)| query.tagged(number, kind, &all))
     }
 
     /// Gives each instance the launch at its index. What EC2 had no room for is missing: it launches as many as it can.
@@ -156,11 +158,12 @@ impl Aws {
     /// The parameters that launches have in common.
     pub(crate) fn query(&self, spec: &InstanceSpec, root: Option<&str>) -> Result<Query> {
         let options = &self.launch;
+        let tokens = if options.legacy_imds { "optional" } else { "required" };
         let mut query = Query::change("RunInstances")
             .with("ImageId", &spec.image)
             .with("InstanceType", &spec.shape)
             .with("MetadataOptions.HttpEndpoint", "enabled")
-            .with("MetadataOptions.HttpTokens", "required")
+            .with("MetadataOptions.HttpTokens", tokens)
             .with("MetadataOptions.InstanceMetadataTags", "enabled")
             .some("KeyName", spec.keypair.as_ref().or(options.key_name.as_ref()))
             .some("Placement.GroupName", options.placement_group.as_ref());

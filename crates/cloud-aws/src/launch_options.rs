@@ -22,6 +22,8 @@ pub struct LaunchOptions {
     pub instance_profile: Option<String>,
     /// Whether instances get a public address; the subnet says it if this does not.
     pub public_ip: Option<bool>,
+    /// True to allow version 1 of the metadata service, which is open to server-side request forgery.
+    pub legacy_imds: bool,
     /// The launch template that gives all that is not said here or by a launch.
     pub launch_template: Option<LaunchTemplate>,
     /// The placement group.
@@ -65,6 +67,7 @@ impl Default for LaunchOptions {
             key_name: None,
             instance_profile: None,
             public_ip: None,
+            legacy_imds: false,
             launch_template: None,
             placement_group: None,
             capacity_reservation: None,

@@ -8,6 +8,7 @@ mod classify;
 mod config;
 mod convert;
 mod credentials;
+mod decode;
 mod describe;
 mod gather;
 mod image;

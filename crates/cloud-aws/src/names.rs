@@ -36,8 +36,17 @@ pub(crate) fn common(spec: &InstanceSpec) -> Vec<(&str, &str)> {
     spec.tags.iter().map(|(key, value)| (key, by_index(value))).collect()
 }
 
+/// The tags of as many of these as go into one request beside so many others: how many these are, and the tags.
+pub(crate) fn of(specs: &[&InstanceSpec], others: usize) -> (usize, Vec<(String, String)>) {
+    match (specs.first(), of_many(specs, others)) {
+        // One that goes alone, be it for want of room, is called by its name.
+        (Some(one), (0 | 1, _)) => (1, of_one(one)),
+        (_, placed) => placed,
+    }
+}
+
 /// The tags of instances that are launched together, beside so many others: how many of the names have room, and the tags.
-pub(crate) fn of_many(specs: &[&InstanceSpec], others: usize) -> (usize, Vec<(String, String)>) {
+fn of_many(specs: &[&InstanceSpec], others: usize) -> (usize, Vec<(String, String)>) {
     let Some(first) = specs.first() else {
         return (0, Vec::new());
     };
@@ -112,6 +121,15 @@ mod tests {
         let specs: Vec<InstanceSpec> = (0..2000).map(|n| spec(&format!("n{n:0200}"))).collect();
         let (placed, tags) = of_many(&specs.iter().collect::<Vec<_>>(), 0);
         assert_eq!((placed, tags.len()), (48, MOST_TAGS));
+    }
+
+    #[test]
+    fn where_no_name_has_room_each_is_launched_alone_and_by_its_name() {
+        let specs = [spec("n1"), spec("n2")];
+        for others in [MOST_TAGS - 2, MOST_TAGS, 500] {
+            let (placed, tags) = of(&specs.iter().collect::<Vec<_>>(), others);
+            assert_eq!((placed, tags), (1, of_one(&specs[0])));
+        }
     }
 
     proptest! {

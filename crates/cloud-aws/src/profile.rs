@@ -50,7 +50,7 @@ impl Profiles {
         let config = sources.variable("AWS_CONFIG_FILE").map(|path| sources.expand(path));
         if let Some((path, file)) = load(sources, config, ".aws/config")? {
             profiles.add(&path, file, |section| match section.strip_prefix("profile ") {
-                Some(name) => Some(name.trim()),
+                Some(name) => Some(name.trim().trim_matches('"')),
                 // Other sections, such as those of single sign-on, have a word in front, too.
                 None => (section == "default").then_some(section),
             })?;
@@ -96,16 +96,16 @@ impl Profiles {
         name: fn(&str) -> Option<&str>,
     ) -> Result<(), ConfigError> {
         let text = file.into_text().map_err(|cause| unreadable(path, cause))?;
-        let mut current: Option<&str> = None;
-        for (number, line) in (1u32..).zip(text.lines()) {
-            let is_nested = line.starts_with([' ', '\t']);
-            let line = line.trim();
-            // Nested keys belong to services.
-            if line.is_empty() || line.starts_with(['#', ';']) || is_nested {
+        let (mut current, mut depth): (Option<&str>, usize) = (None, usize::MAX);
+        for (number, whole) in (1u32..).zip(text.lines()) {
+            let line = whole.trim();
+            let indent = whole.len().saturating_sub(whole.trim_start().len());
+            // What is deeper than the key before it belongs to a service.
+            if line.is_empty() || line.starts_with(['#', ';']) || indent > depth {
                 continue;
             }
             if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-                current = name(section.0.trim());
+                (current, depth) = (name(section.0.trim()), usize::MAX);
                 continue;
             }
             let Some((key, value)) = line.split_once('=') else {
@@ -115,6 +115,7 @@ impl Profiles {
                     "{path}:{number}: not a section, and not key = value"
                 )));
             };
+            depth = indent;
             if let Some(name) = current {
                 let profile = self.profiles.entry(name.to_owned()).or_default();
                 name.clone_into(&mut profile.name);

@@ -15,6 +15,7 @@ use cloud_core::{
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -50,8 +51,6 @@ pub struct Aws {
     pub(crate) api: Api,
     pub(crate) quotas: Client<Signer>,
     pub(crate) quotas_url: Url,
-    pub(crate) sts: Client<Signer>,
-    pub(crate) sts_url: Url,
     pub(crate) region: String,
     pub(crate) launch: LaunchOptions,
     pub(crate) root_devices: Mutex<BTreeMap<ImageId, String>>,
@@ -79,11 +78,15 @@ impl Aws {
             config.url(service).map_err(|cause| error.because("no URL").caused_by(cause))
         };
         Ok(Self {
-            api: Api { client: client(EC2)?, url: url(EC2)? },
+            api: Api {
+                client: client(EC2)?,
+                url: url(EC2)?,
+                sts: client(STS)?,
+                sts_url: url(STS)?,
+                decoded: AtomicUsize::new(0),
+            },
             quotas: client(QUOTAS)?,
             quotas_url: url(QUOTAS)?,
-            sts: client(STS)?,
-            sts_url: url(STS)?,
             region: config.region.clone(),
             launch,
             root_devices: Mutex::default(),
@@ -193,8 +196,10 @@ impl Provider for Aws {
     async fn terminate(&self, id: &InstanceId) -> Result<()> {
         let together = self.terminations.ask(id, |ids| self.terminate_all(ids)).await;
         match together {
-            // Of those that were asked for together, it may be another one that is wrong.
-            Err(error) if !error.kind().is_transient() => {
+            // Of those that were asked for together, it may be another one that is wrong. A wrong key is that of all.
+            Err(error)
+                if !error.kind().is_transient() && error.kind() != ErrorKind::Unauthenticated =>
+            {
                 let alone = self.terminate_all(vec![id.clone()]).await;
                 match alone.map_err(|error| self.about(id, error)) {
                     Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

@@ -1,13 +1,15 @@
 //! What boto3 sends for each operation, and what we send: equal field for field.
 
 use crate::fake::{Asked, Fake, answer, error, item};
-use cloud_aws::{Aws, LaunchOptions, LaunchTemplate};
+use cloud_aws::{Aws, ConnectSettings, Credentials, Keys, LaunchOptions, LaunchTemplate, Role};
+use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{
     ImageFilter, ImageId, ImageName, InstanceFilter, InstanceId, InstanceName, InstanceSpec,
     LaunchToken, Provider as _, Reboot, Secret, ShapeName, SubnetId, Tags, Zone,
 };
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 const NODE: &str = "cheerful-macaw-t3a-small-0001";
 const ID: &str = "i-0a1b2c3d4e5f60718";
@@ -74,6 +76,9 @@ fn answers(asked: &Asked) -> (u16, String) {
             "GetCallerIdentity",
             "<GetCallerIdentityResult><Arn>arn:x</Arn></GetCallerIdentityResult>",
         ),
+        action @ ("AssumeRole" | "AssumeRoleWithWebIdentity") => {
+            crate::credentials::sts(action, "ASIA")
+        }
         "" => (200, "{\"Quotas\": []}".to_owned()),
         action => answer(action, "<return>true</return>"),
     }
@@ -178,6 +183,99 @@ async fn launches_of_many_are_what_boto3_sends() {
     same("run-instances-many", &fake.asked(), &["ClientToken"]);
 }
 
+/// As Cluster in the Cloud launches, with what we add: tags of our own, which the machine can read itself.
+#[tokio::test]
+async fn a_launch_with_citcs_options_is_citcs_and_a_little_more() {
+    let mut options = LaunchOptions::default();
+    options.subnet = Some(SubnetId::new("subnet-0a1b2c3d4e5f60718"));
+    options.security_groups = vec!["sg-0a1b2c3d4e5f60718".to_owned()];
+    options.key_name = Some("ec2-user-cheerful-macaw".to_owned());
+    options.instance_profile = Some("describe_tags-cheerful-macaw".to_owned());
+    options.public_ip = Some(true);
+    options.legacy_imds = true;
+    options.batch = 1;
+    let mut spec = launch();
+    spec.zone = None;
+    spec.user_data = Some(Secret::new("#!/bin/bash\necho 'hello, wörld' > /etc/motd\n".to_owned()));
+    let fake = Fake::new(answers).await;
+    fake.connect(options).launch(&spec).await.expect("a launch");
+    let ours = fake.asked().remove(0).form;
+    let citc = capture("run-instances-citc").form;
+    let is_tag = |key: &&String| key.starts_with("TagSpecification");
+    for (key, value) in citc.iter().filter(|(key, _)| !is_tag(key)) {
+        assert_eq!(ours.get(key), Some(value), "{key}");
+    }
+    let more: BTreeSet<&str> = ours
+        .keys()
+        .filter(|key| !is_tag(key) && !citc.contains_key(*key))
+        .map(String::as_str)
+        .collect();
+    let expected = [
+        "MetadataOptions.HttpEndpoint",
+        "MetadataOptions.HttpTokens",
+        "MetadataOptions.InstanceMetadataTags",
+        "NetworkInterface.1.DeleteOnTermination",
+    ];
+    assert_eq!(more, expected.into());
+    assert_eq!(ours["MetadataOptions.HttpTokens"], "optional", "its bootstrap.sh has no token");
+    let tags = |form: &BTreeMap<String, String>| -> BTreeSet<(String, String)> {
+        let tag = |number: u32| {
+            let key = format!("TagSpecification.1.Tag.{number}");
+            let part = |part: &str| form.get(&format!("{key}.{part}")).cloned();
+            Some((part("Key")?, part("Value")?))
+        };
+        (1..).map_while(tag).collect()
+    };
+    let node = BTreeSet::from([("node".to_owned(), NODE.to_owned())]);
+    assert_eq!(tags(&ours), &tags(&citc) | &node);
+}
+
+/// Takes a role, and gives what was asked for.
+async fn role_by(credentials: Credentials) -> Vec<Asked> {
+    let fake = Fake::new(answers).await;
+    let mut config = crate::fake::config(&[], &fake.endpoint());
+    config.credentials = credentials;
+    let settings = ConnectSettings::new(crate::fake::noon);
+    let cloud = Aws::connect(&config, settings, &Pacer::new(Pace::default())).expect("a client");
+    cloud.shapes().await.expect("shapes");
+    fake.asked()
+}
+
+#[tokio::test]
+async fn roles_are_taken_as_boto3_takes_them() {
+    let mut role = Role {
+        arn: "arn:aws:iam::123456789012:role/slurm".to_owned(),
+        session: "slurm-elastic".to_owned(),
+        external_id: None,
+        duration: None,
+    };
+    let token = tempfile::NamedTempFile::new().expect("a file");
+    std::fs::write(token.path(), "eyJhbGciOi.eyJzdWIi.c2ln").expect("a token");
+    let web = Credentials::WebIdentity(role.clone(), token.path().to_owned());
+    same("assume-role-with-web-identity", &role_by(web).await, &[]);
+    role.duration = Some(Duration::from_hours(1));
+    let keys = Keys {
+        id: "AKIDEXAMPLE".to_owned(),
+        secret: Secret::new("very-secret".to_owned()),
+        token: None,
+    };
+    let by_key = Credentials::AssumeRole(role, Box::new(Credentials::Keys(keys)));
+    same("assume-role", &role_by(by_key).await, &[]);
+}
+
+#[tokio::test]
+async fn a_refusal_is_decoded_as_boto3_does_it() {
+    let fake = Fake::new(|asked| match asked.action() {
+        "RunInstances" => {
+            error(403, "UnauthorizedOperation", "no. Encoded authorization failure message: YWJj-_")
+        }
+        _ => error(403, "AccessDenied", "no"),
+    })
+    .await;
+    fake.connect(options()).launch(&launch()).await.expect_err("a refusal");
+    same("decode-authorization-message", &fake.asked(), &[]);
+}
+
 /// Sends every request that is no launch.
 async fn everything(cloud: &Aws) {
     let (id, image) = (InstanceId::new(ID), ImageId::new(IMAGE));
@@ -203,6 +301,7 @@ async fn everything(cloud: &Aws) {
     cloud.limits().await.expect("limits");
     cloud.boots(&image, &[]).await.expect("an image");
     cloud.dry_run(&launch()).await.expect("permission");
+    cloud.may_change(Some(&id)).await.expect("permission");
 }
 
 #[tokio::test]
@@ -239,6 +338,35 @@ async fn every_other_request_is_what_boto3_sends() {
     let (expected, sent) =
         (capture("list-service-quotas"), serde_json::from_str::<Value>(&quotas.body));
     assert_eq!(sent.expect("JSON"), serde_json::from_str::<Value>(&expected.body).expect("JSON"));
+}
+
+#[tokio::test]
+async fn the_policy_of_the_examples_allows_what_is_sent_and_nothing_else() {
+    let fake = Fake::new(answers).await;
+    let cloud = fake.connect(options());
+    cloud.launch(&launch()).await.expect("a launch");
+    everything(&cloud).await;
+    let asked = fake.asked();
+    let actions = asked.iter().map(Asked::action).filter(|action| {
+        // Anybody may ask who he is, and no program stops a machine.
+        !["", "GetCallerIdentity", "StopInstances"].contains(action)
+    });
+    let mut sent: BTreeSet<String> = actions.map(|action| format!("ec2:{action}")).collect();
+    // What `a_refusal_is_decoded_as_boto3_does_it` sends, what is sent as JSON, and what EC2 itself looks for.
+    sent.extend(
+        ["sts:DecodeAuthorizationMessage", "servicequotas:ListServiceQuotas", "iam:PassRole"]
+            .map(str::to_owned),
+    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/aws/policy.json");
+    let policy = std::fs::read_to_string(path).expect("the example");
+    let policy: Value = serde_json::from_str(&policy).expect("JSON");
+    let statements = policy["Statement"].as_array().expect("statements").iter();
+    let of = |statement: &Value| match &statement["Action"] {
+        Value::String(action) => vec![action.clone()],
+        several => serde_json::from_value(several.clone()).expect("actions"),
+    };
+    let allowed: BTreeSet<String> = statements.flat_map(of).collect();
+    assert_eq!(allowed, sent);
 }
 
 #[tokio::test]

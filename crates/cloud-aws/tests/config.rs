@@ -99,6 +99,29 @@ fn a_role_is_taken_with_the_credentials_of_its_source() {
 }
 
 #[test]
+fn a_command_is_split_as_a_shell_does_it() {
+    for (command, expected) in [
+        ("/opt/tool --json", "/opt/tool|--json"),
+        (r#""/opt/my tool" --as="a b"  x"#, "/opt/my tool|--as=a b|x"),
+        (r"'/opt/my tool' 'a\b' c\ d", r"/opt/my tool|a\b|c d"),
+        (r#"tool "" "say \"x\"""#, "tool||say \"x\""),
+    ] {
+        let file = format!("[default]\ncredential_process = {command}\n");
+        let config = load(&[REGION], &[(".aws/config", file.as_str())]).expect("credentials");
+        assert_eq!(who(&config), expected);
+    }
+}
+
+#[test]
+fn keys_may_be_indented_and_names_quoted() {
+    let config = "[profile \"my profile\"]\n  region = eu-west-2\n  ec2 =\n    region = nested\n  output = json\n";
+    let credentials = format!("[my profile]\n\t{}", KEY.replace('\n', "\n\t"));
+    let files = [(".aws/config", config), (".aws/credentials", credentials.as_str())];
+    let config = load(&[("AWS_PROFILE", "my profile")], &files).expect("credentials");
+    assert_eq!((who(&config).as_str(), config.region.as_str()), ("AKIDFILE", "eu-west-2"));
+}
+
+#[test]
 fn citcs_key_is_used_where_there_is_no_other() {
     let file = format!("[default]\n{KEY}");
     let last_resort = Some(PathBuf::from("/home/slurm/aws-credentials.csv"));
@@ -126,7 +149,11 @@ fn a_key_that_others_can_read_is_a_warning() {
 fn what_is_wrong_is_said_with_its_place_and_without_a_key() {
     let circle =
         "[profile a]\nrole_arn=x\nsource_profile=b\n[profile b]\nrole_arn=x\nsource_profile=a\n";
-    let table: [(Pairs<'_>, &str, &str); 6] = [
+    let seconds =
+        "[default]\nrole_arn=x\ncredential_source=Ec2InstanceMetadata\nduration_seconds=1h\n";
+    let table: [(Pairs<'_>, &str, &str); 8] = [
+        (&[REGION, ("AWS_EC2_METADATA_DISABLED", "true")], "", "AWS_EC2_METADATA_DISABLED"),
+        (&[REGION], seconds, "duration_seconds is not a number"),
         (&[], "", "no region is set"),
         (&[("AWS_REGION", "Mars?")], "", "is not a region"),
         (&[REGION], "[default]\nhunter2\n", ".aws/config:2: not a section"),

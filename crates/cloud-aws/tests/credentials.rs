@@ -20,7 +20,7 @@ fn written(id: &str) -> String {
     )
 }
 
-fn sts(action: &str, id: &str) -> (u16, String) {
+pub(crate) fn sts(action: &str, id: &str) -> (u16, String) {
     let keys = format!(
         "<AccessKeyId>{id}</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t-{id}</SessionToken>\
          <Expiration>2026-11-18T13:00:00Z</Expiration>"

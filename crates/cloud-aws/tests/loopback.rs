@@ -115,6 +115,20 @@ async fn one_that_is_gone_does_not_keep_the_others_from_being_terminated() {
 }
 
 #[tokio::test]
+async fn a_wrong_key_is_not_tried_again_for_each_of_many() {
+    let fake = Fake::new(|_| error(401, "AuthFailure", "not able to validate")).await;
+    let cloud = fake.connect(LaunchOptions::default());
+    let ids: Vec<InstanceId> = (0..9).map(|n| InstanceId::new(format!("i-{n}"))).collect();
+    let ended = futures_util::future::join_all(ids.iter().map(|id| cloud.terminate(id))).await;
+    assert!(
+        ended.iter().all(|it| {
+            it.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unauthenticated)
+        })
+    );
+    assert_eq!(fake.asked().len(), 1);
+}
+
+#[tokio::test]
 async fn instances_launched_together_are_listed_by_their_own_names_and_others_are_not() {
     let fake = Fake::new(|_| {
         let tags = [("cluster", "cheerful-macaw"), ("node", "@launch-index"), ("names:0", "n1 n2")];
@@ -193,6 +207,78 @@ async fn no_zone_without_a_subnet_is_launched_in() {
     spec.zone = Some(cloud_core::Zone::new("b"));
     let error = fake.connect(options).launch(&spec).await.expect_err("no subnet");
     assert_eq!((error.kind(), fake.asked().len()), (ErrorKind::Invalid, 0));
+}
+
+/// A refusal to launch, and what STS says about it.
+async fn refused(decoded: (u16, String)) -> (Fake, cloud_core::Error) {
+    let fake = Fake::new(move |asked| {
+        if asked.action() == "DecodeAuthorizationMessage" {
+            return decoded.clone();
+        }
+        let message = "You are not authorized. Encoded authorization failure message: YWJj";
+        error(403, "UnauthorizedOperation", message)
+    })
+    .await;
+    let cloud = fake.connect(LaunchOptions::default());
+    let refused = cloud.launch(&spec("n1")).await.expect_err("forbidden");
+    for _ in 0..9 {
+        cloud.launch(&spec("n1")).await.expect_err("forbidden");
+    }
+    (fake, refused)
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_is_refused_on_what_and_why() {
+    let text = "{\"allowed\":false,\"explicitDeny\":true,\"matchedStatements\":{\"items\":[]},\"context\":{\
+                \"principal\":{\"id\":\"AIDA\",\"arn\":\"arn:aws:iam::1:user/slurm\"},\"action\":\"ec2:RunInstances\",\
+                \"resource\":\"arn:aws:ec2:eu-west-1:1:instance/*\",\"conditions\":{\"items\":[]}}}";
+    let result = format!("<DecodedMessage>{text}</DecodedMessage>");
+    let inner =
+        format!("<DecodeAuthorizationMessageResult>{result}</DecodeAuthorizationMessageResult>");
+    let (fake, refused) = refused(answer("DecodeAuthorizationMessage", &inner)).await;
+    assert_eq!(refused.kind(), ErrorKind::Forbidden);
+    assert_eq!(
+        refused.message(),
+        Some(
+            "arn:aws:iam::1:user/slurm lacks ec2:RunInstances on arn:aws:ec2:eu-west-1:1:instance/*: a statement denies it; \
+             You are not authorized."
+        )
+    );
+    let decoded = |asked: &&Asked| asked.action() == "DecodeAuthorizationMessage";
+    assert_eq!(fake.asked().iter().filter(decoded).count(), 3, "not for each of a thousand");
+}
+
+#[tokio::test]
+async fn a_refusal_that_nobody_decodes_stays_as_it_is() {
+    for nonsense in [error(403, "AccessDenied", "no"), answer("DecodeAuthorizationMessage", "<x/>")]
+    {
+        let (_, refused) = refused(nonsense).await;
+        assert_eq!(refused.message(), Some("You are not authorized."));
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_without_a_machine_to_ask_about_says_nothing_about_machines() {
+    let fake = Fake::new(|_| error(403, "UnauthorizedOperation", "no")).await;
+    let cloud = fake.connect(LaunchOptions::default());
+    assert!(!cloud.may_change(None).await.expect("no answer"));
+    let machine = InstanceId::new("i-1");
+    let refused = cloud.may_change(Some(&machine)).await.expect_err("an answer");
+    assert_eq!(refused.kind(), ErrorKind::Forbidden);
+    let asked = fake.asked();
+    assert!(asked.iter().all(|it| it.get("DryRun") == "true"), "{asked:?}");
+    assert_eq!(asked[1].get("InstanceId.1"), "i-1");
+}
+
+#[tokio::test]
+async fn a_dry_run_has_the_tags_of_all_launches_which_a_policy_may_demand() {
+    let mut options = LaunchOptions::default();
+    options.tags = [("project".to_owned(), "climate".to_owned())].into();
+    let fake = Fake::new(|_| error(412, "DryRunOperation", "would have succeeded")).await;
+    fake.connect(options).dry_run(&spec("n1")).await.expect("permission");
+    let asked = fake.asked().remove(0);
+    assert_eq!(asked.get("TagSpecification.1.Tag.1.Key"), "project");
+    assert_eq!(asked.get("TagSpecification.2.Tag.1.Value"), "climate");
 }
 
 #[tokio::test]

@@ -189,6 +189,9 @@ async fn the_checks_before_a_launch(moto: &Moto) {
     cloud.dry_run(&moto.spec("dry")).await.expect("permission");
     let ours = InstanceFilter::tagged(Tags::from([("node", "dry")]));
     assert_eq!(cloud.list(&ours).await.expect("a list"), []);
+    let limits = cloud.limits().await.expect("limits");
+    let limits: Vec<_> = limits.iter().map(|limit| (limit.name.as_str(), limit.most)).collect();
+    assert_eq!(limits, [("standard-vcpus", Some(1920)), ("p-vcpus", Some(192))]);
     let subnets = cloud.subnets(&["subnet-0123456789abcdef0".to_owned()]).await;
     assert_eq!(subnets.iter().filter(|it| it.is_ok()).count(), 3, "{subnets:?}");
     assert!(

@@ -43,6 +43,7 @@ struct Inner {
     request_id: Option<String>,
     retry_after: Option<Duration>,
     answered: Option<SystemTime>,
+    encoded: Option<String>,
     given_up: bool,
     source: Option<Arc<dyn StdError + Send + Sync>>,
 }
@@ -60,6 +61,7 @@ impl Error {
             request_id: None,
             retry_after: None,
             answered: None,
+            encoded: None,
             given_up: false,
             source: None,
         }))
@@ -111,6 +113,13 @@ impl Error {
     #[must_use]
     pub fn with_answered(mut self, date: impl Into<Option<SystemTime>>) -> Self {
         self.0.answered = date.into();
+        self
+    }
+
+    /// Sets the part of the message that the cloud has encoded. It is not displayed.
+    #[must_use]
+    pub fn with_encoded(mut self, encoded: impl Into<Option<String>>) -> Self {
+        self.0.encoded = encoded.into();
         self
     }
 
@@ -194,6 +203,12 @@ impl Error {
     #[must_use]
     pub fn answered(&self) -> Option<SystemTime> {
         self.0.answered
+    }
+
+    /// The part of the message that the cloud has encoded, and decodes on request.
+    #[must_use]
+    pub fn encoded(&self) -> Option<&str> {
+        self.0.encoded.as_deref()
     }
 }
 

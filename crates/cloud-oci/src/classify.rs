@@ -31,7 +31,7 @@ pub(crate) fn classify(response: &Response) -> Classification {
     let (kind, retryable) = meaning(status, code.as_deref(), &message)
         .unwrap_or_else(|| (by_status(response).kind, false));
     let code = code.unwrap_or_else(|| status.to_string());
-    Classification { kind, code: Some(code), message, retryable }
+    Classification { kind, code: Some(code), message, retryable, encoded: None }
 }
 
 /// The table: from status, code and message to the kind, and whether waiting helps.

@@ -17,6 +17,7 @@ pub(crate) fn classify(response: &Response) -> Classification {
         code: code.or(base.code),
         message,
         retryable: kind == ErrorKind::Throttled,
+        encoded: None,
     }
 }
 

@@ -54,6 +54,12 @@ impl Aws {
         self.moto.call(operation, with).unwrap_or_else(|error| panic!("boto3: {error}"))
     }
 
+    /// What the aws command line prints as JSON, with the credentials of the programs.
+    #[must_use]
+    pub fn cli(&self, arguments: &[&str]) -> Value {
+        self.moto.cli(&self.admin.endpoint(), arguments)
+    }
+
     /// Every instance there ever was, as boto3 describes it.
     #[must_use]
     pub fn instances(&self) -> Vec<Value> {

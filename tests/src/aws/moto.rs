@@ -71,6 +71,23 @@ impl Moto {
         }
     }
 
+    /// What the aws command line prints as JSON, with the credentials of the programs.
+    pub(super) fn cli(&self, endpoint: &str, arguments: &[&str]) -> Value {
+        let fetch = Path::new(env!("CARGO_MANIFEST_DIR")).join("moto/fetch");
+        let venv = Command::new(fetch).output().expect("tests/moto/fetch").stdout;
+        let venv = String::from_utf8(venv).expect("a path");
+        let printed = Command::new(Path::new(venv.trim()).join("bin/aws"))
+            .args(["--endpoint-url", endpoint, "--output", "json"])
+            .args(arguments)
+            .env_clear()
+            .env("AWS_CONFIG_FILE", self.file("config"))
+            .env("AWS_SHARED_CREDENTIALS_FILE", self.file("credentials"))
+            .output()
+            .expect("the aws command line");
+        serde_json::from_slice(&printed.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {printed:?}"))
+    }
+
     /// Every instance that is not gone.
     pub(super) fn machines(&self) -> io::Result<Vec<Machine>> {
         let states = ["pending", "running", "shutting-down", "stopping", "stopped"];

@@ -238,6 +238,7 @@ impl<A: Authorize> Client<A> {
             None => error,
         };
         let error = error.with_retry_after(response.retry_after()).with_answered(response.date());
+        let error = error.with_encoded(classification.encoded);
         Err(Failure { fate, error })
     }
 

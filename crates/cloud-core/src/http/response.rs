@@ -104,6 +104,8 @@ pub struct Classification {
     pub message: String,
     /// True if the request had no effect and may be accepted soon, as for 429 and OCI's 409 `IncorrectState`.
     pub retryable: bool,
+    /// The part of the message that the cloud has encoded, and decodes on request.
+    pub encoded: Option<String>,
 }
 
 /// Classifies a failed response. Each cloud has one classifier, which is one table.
@@ -131,6 +133,7 @@ pub fn by_status(response: &Response) -> Classification {
         code: Some(response.status.as_u16().to_string()),
         message: String::from_utf8_lossy(&response.body).into_owned(),
         retryable: kind == ErrorKind::Throttled,
+        encoded: None,
     }
 }
 
