@@ -61,6 +61,23 @@ pub(super) fn lines(
 /// The program that ends when the nodes of a job are up, where it is installed beside ours and slurm.conf names no other.
 fn prolog(context: &Context, folder: &Path) -> Option<String> {
     let path = folder.parent()?.join("share/slurm-elastic/await-nodes");
-    let named = context.slurm.config.get("PrologSlurmctld").is_some();
-    (!named && path.is_file()).then(|| path.display().to_string())
+    let named = context.slurm.config.get("PrologSlurmctld");
+    path.is_file().then(|| unless_other(path.display().to_string(), named))?
+}
+
+fn unless_other(ours: String, named: Option<&str>) -> Option<String> {
+    named.is_none_or(|named| named == ours).then_some(ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prolog_is_printed_again_where_slurm_conf_has_it_and_in_place_of_no_other() {
+        let line = |named| unless_other("/usr/local/share/await-nodes".to_owned(), named);
+        assert!(line(None).is_some());
+        assert!(line(Some("/usr/local/share/await-nodes")).is_some());
+        assert!(line(Some("/etc/slurm/prolog")).is_none());
+    }
 }
