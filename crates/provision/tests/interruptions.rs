@@ -15,28 +15,27 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
-/// A controller that also knows signals, requeues and reservations, and when it was told what.
+/// A controller that also knows signals, requeues and reservations, and records the calls with their time.
 #[derive(Debug)]
 struct Whole {
     slurm: MemorySlurm,
     reserved: Vec<Reservation>,
     begun: Instant,
-    told: Mutex<Vec<(u64, String)>>,
+    calls: Mutex<Vec<(u64, String)>>,
 }
 
 impl Whole {
     fn new(slurm: &MemorySlurm, reserved: Vec<Reservation>) -> Self {
         let (slurm, begun) = (slurm.clone(), Instant::now());
-        Self { slurm, reserved, begun, told: Mutex::default() }
+        Self { slurm, reserved, begun, calls: Mutex::default() }
     }
 
-    fn tell(&self, what: String) -> Result<()> {
-        self.told.lock().unwrap().push((self.begun.elapsed().as_secs(), what));
-        Ok(())
+    fn record(&self, call: String) {
+        self.calls.lock().unwrap().push((self.begun.elapsed().as_secs(), call));
     }
 
-    fn told(&self) -> Vec<(u64, String)> {
-        self.told.lock().unwrap().clone()
+    fn calls(&self) -> Vec<(u64, String)> {
+        self.calls.lock().unwrap().clone()
     }
 }
 
@@ -68,7 +67,7 @@ impl Controller for Whole {
         to: NodeAction,
         reason: Option<&Reason>,
     ) -> Result<()> {
-        self.tell(format!("{to} {nodes}"))?;
+        self.record(format!("{to} {nodes}"));
         self.slurm.set_state(nodes, to, reason).await
     }
 
@@ -81,11 +80,13 @@ impl Controller for Whole {
     }
 
     async fn signal(&self, job: JobId, signal: &str) -> Result<()> {
-        self.tell(format!("signal {signal} {job}"))
+        self.record(format!("signal {signal} {job}"));
+        Ok(())
     }
 
     async fn requeue(&self, job: JobId) -> Result<()> {
-        self.tell(format!("requeue {job}"))
+        self.record(format!("requeue {job}"));
+        Ok(())
     }
 
     async fn reservations(&self) -> Result<Vec<Reservation>> {
@@ -93,7 +94,8 @@ impl Controller for Whole {
     }
 
     async fn release_reservation(&self, node: &hostlist::NodeName) -> Result<()> {
-        self.tell(format!("release {node}"))
+        self.record(format!("release {node}"));
+        Ok(())
     }
 
     async fn submit(&self, job: &BatchJob) -> Result<JobId> {
@@ -124,18 +126,18 @@ async fn a_preempted_node_is_drained_before_its_jobs_get_their_time() {
     assert_eq!(bed.slurm.job(job).unwrap().state, JobState::Running);
     let slurm = Whole::new(&bed.slurm, Vec::new());
     let policy = InterruptionPolicy {
-        signal: Some(("USR1".to_owned(), Duration::from_secs(60))),
+        signal: Some(("USR1".to_owned(), Duration::from_mins(1))),
         maintenance: Duration::from_hours(1),
     };
     let preempted = Some(Interruption { kind: InterruptionKind::Preemption, at: None });
     let shown = preview_interrupt(&slurm, &node("n1"), preempted, &policy).await.unwrap();
-    assert!(slurm.told().is_empty(), "a preview changes nothing");
+    assert!(slurm.calls().is_empty(), "a preview changes nothing");
     let lines = interrupt(&slurm, &node("n1"), preempted, &policy).await.unwrap();
     assert_eq!(lines, shown);
-    let told = slurm.told();
-    let told: Vec<(u64, &str)> = told.iter().map(|(at, what)| (*at, what.as_str())).collect();
+    let calls = slurm.calls();
+    let calls: Vec<(u64, &str)> = calls.iter().map(|(at, what)| (*at, what.as_str())).collect();
     let (signal, requeue) = (format!("signal USR1 {job}"), format!("requeue {job}"));
-    assert_eq!(told, [(0, "drain n1"), (0, signal.as_str()), (60, requeue.as_str())]);
+    assert_eq!(calls, [(0, "drain n1"), (0, signal.as_str()), (60, requeue.as_str())]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,7 +148,7 @@ async fn a_preview_of_reconcile_shows_the_reservations_that_it_would_release() {
     let preview = async |run: &run::Run<'_>| run::preview_reconcile(run).await;
     let (plan, _) = bed.run_on(&bed.cloud, &slurm, preview).await;
     assert!(plan.to_string().contains("release reservation n1"), "{plan}");
-    assert!(slurm.told().is_empty(), "a preview changes nothing");
+    assert!(slurm.calls().is_empty(), "a preview changes nothing");
     bed.run_on(&bed.cloud, &slurm, async |run| run::reconcile(run).await).await;
-    assert_eq!(slurm.told(), [(0, "release n1".to_owned())]);
+    assert_eq!(slurm.calls(), [(0, "release n1".to_owned())]);
 }
