@@ -17,7 +17,7 @@ impl LaunchOptions {
             Capability::LaunchToken,
             Capability::Rebuild,
             Capability::SoftReboot,
-            Capability::Start,
+            Capability::Stop,
             Capability::Snapshot,
             Capability::Catalog,
             Capability::Limits,

@@ -151,11 +151,6 @@ impl Aws {
         let query = Query::change("TerminateInstances").list("InstanceId", &ids);
         self.api.done(ApiOperation::Terminate, subject, query).await
     }
-
-    /// Switches an instance off, or begins to.
-    pub async fn stop(&self, id: &InstanceId) -> Result<()> {
-        self.act(ApiOperation::Stop, id, Query::change("StopInstances")).await
-    }
 }
 
 #[async_trait]
@@ -218,6 +213,10 @@ impl Provider for Aws {
     /// EC2 asks the operating system, and cuts the power if that takes more than four minutes.
     async fn reboot(&self, id: &InstanceId, _how: Reboot) -> Result<()> {
         self.act(ApiOperation::Reboot, id, Query::change_once("RebootInstances")).await
+    }
+
+    async fn stop(&self, id: &InstanceId) -> Result<()> {
+        self.act(ApiOperation::Stop, id, Query::change("StopInstances")).await
     }
 
     async fn start(&self, id: &InstanceId) -> Result<()> {

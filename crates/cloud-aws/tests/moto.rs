@@ -150,9 +150,6 @@ impl Fixture for Moto {
                 self.fault("RunInstances", Fault::DropAfter);
             }
             Condition::ResponseLost(_) => self.fault("TerminateInstances", Fault::DropAfter),
-            Condition::Stopped(id) => {
-                self.order("stop_instances", &json!({"InstanceIds": [id.as_str()]}));
-            }
             // moto's instances never fail after their launch; what EC2 shows then, `convert.rs` reads.
             Condition::NoCapacityLater => return false,
         }

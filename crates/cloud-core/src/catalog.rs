@@ -139,8 +139,8 @@ pub enum Capability {
     Rebuild,
     /// Reboot through the operating system instead of a power cycle.
     SoftReboot,
-    /// Start a stopped instance.
-    Start,
+    /// Stop an instance, and start it again.
+    Stop,
     /// Make an image of an instance.
     Snapshot,
     /// List shapes and images.
@@ -159,7 +159,7 @@ impl Capability {
         Self::LaunchToken,
         Self::Rebuild,
         Self::SoftReboot,
-        Self::Start,
+        Self::Stop,
         Self::Snapshot,
         Self::Catalog,
         Self::Limits,

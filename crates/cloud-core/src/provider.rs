@@ -61,6 +61,12 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
     /// Starts a reboot of a running instance.
     async fn reboot(&self, id: &InstanceId, how: Reboot) -> Result<()>;
 
+    /// Starts to shut an instance down. It keeps its id, tags and boot disk, and costs little or nothing until it is
+    /// started again.
+    async fn stop(&self, id: &InstanceId) -> Result<()> {
+        Err(Error::unsupported(ApiOperation::Stop).on(id))
+    }
+
     /// Starts a stopped instance.
     async fn start(&self, id: &InstanceId) -> Result<()> {
         Err(Error::unsupported(ApiOperation::Start).on(id))

@@ -167,6 +167,11 @@ impl Provider for Oci {
         self.power(id, power).await
     }
 
+    /// Through the operating system, so that disks are in order; OCI cuts the power after 15 minutes.
+    async fn stop(&self, id: &InstanceId) -> Result<()> {
+        self.power(id, Power::SoftStop).await
+    }
+
     async fn start(&self, id: &InstanceId) -> Result<()> {
         self.power(id, Power::Start).await
     }

@@ -35,6 +35,8 @@ pub struct ConnectSettings {
     pub address_network: Option<String>,
     /// A Nova tag that identifies servers of an earlier tool.
     pub legacy_tag: Option<LegacyTag>,
+    /// Whether stopped servers are shelved, which frees their place on the host.
+    pub shelve: bool,
     /// Page size of listings of servers. The cloud may return fewer.
     pub page: u32,
     /// Remaining lifetime at which tokens are renewed.
@@ -48,6 +50,7 @@ impl Default for ConnectSettings {
             launch: LaunchOptions::default(),
             address_network: None,
             legacy_tag: None,
+            shelve: false,
             page: 1000,
             renew_before: Duration::from_mins(2),
         }
@@ -89,6 +92,7 @@ impl OpenStack {
             launch: settings.launch,
             address_network: settings.address_network,
             legacy_tag: settings.legacy_tag,
+            shelve: settings.shelve,
             listed: std::sync::Mutex::default(),
             primary: Mutex::default(),
             page: settings.page.max(1),

@@ -9,7 +9,7 @@ pub fn describe() -> Description {
     description.capabilities = [
         Capability::Rebuild,
         Capability::SoftReboot,
-        Capability::Start,
+        Capability::Stop,
         Capability::Snapshot,
         Capability::Catalog,
         Capability::Limits,

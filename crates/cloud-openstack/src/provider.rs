@@ -53,6 +53,7 @@ pub struct OpenStack {
     pub(crate) launch: LaunchOptions,
     pub(crate) address_network: Option<String>,
     pub(crate) legacy_tag: Option<LegacyTag>,
+    pub(crate) shelve: bool,
     /// The Nova tags of the last listing.
     pub(crate) listed: std::sync::Mutex<Option<String>>,
     pub(crate) primary: Mutex<Looked>,
@@ -119,6 +120,12 @@ impl OpenStack {
         let mut instance = server::instance(found, primary);
         if let Some(legacy_tag) = &self.legacy_tag {
             legacy_tag.read(&mut instance);
+        }
+        if self.shelve
+            && let InstanceState::Other(word) = &instance.state
+            && is_shelved(word)
+        {
+            instance.state = InstanceState::Stopped;
         }
         instance
     }
@@ -252,6 +259,11 @@ impl OpenStack {
     }
 }
 
+/// True for the status of a server that was shelved.
+fn is_shelved(status: &str) -> bool {
+    matches!(status, "SHELVED" | "SHELVED_OFFLOADED")
+}
+
 #[async_trait]
 impl Provider for OpenStack {
     fn describe(&self) -> Description {
@@ -305,8 +317,16 @@ impl Provider for OpenStack {
         self.api.accepted(&self.api.action(ApiOperation::Reboot, id.as_str(), &action)?).await
     }
 
+    async fn stop(&self, id: &InstanceId) -> Result<()> {
+        let action = if self.shelve { json!({"shelve": null}) } else { json!({"os-stop": null}) };
+        self.api.accepted(&self.api.action(ApiOperation::Stop, id.as_str(), &action)?).await
+    }
+
     async fn start(&self, id: &InstanceId) -> Result<()> {
-        let action = json!({"os-start": null});
+        // Nova wants to know which of the two it was.
+        let shelved =
+            self.shelve && is_shelved(&self.server(ApiOperation::Start, id).await?.status);
+        let action = if shelved { json!({"unshelve": null}) } else { json!({"os-start": null}) };
         self.api.accepted(&self.api.action(ApiOperation::Start, id.as_str(), &action)?).await
     }
 

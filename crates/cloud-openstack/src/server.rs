@@ -68,10 +68,21 @@ fn state(status: &str, task: Option<&str>) -> InstanceState {
         ("DELETED" | "SOFT_DELETED", _) => InstanceState::Terminated,
         (_, Some("deleting" | "soft-deleting")) => InstanceState::Terminating,
         ("ERROR", _) => InstanceState::Failed,
-        ("ACTIVE", Some("powering-off")) => InstanceState::Stopping,
+        (
+            "ACTIVE",
+            Some(
+                "powering-off"
+                | "shelving"
+                | "shelving_image_pending_upload"
+                | "shelving_image_uploading",
+            ),
+        ) => InstanceState::Stopping,
         ("ACTIVE" | "VERIFY_RESIZE" | "MIGRATING" | "PASSWORD", None)
         | ("VERIFY_RESIZE" | "MIGRATING" | "PASSWORD", Some(_)) => InstanceState::Running,
         ("SHUTOFF", Some("powering-on")) | ("ACTIVE", Some(_)) => InstanceState::Pending,
+        ("SHELVED" | "SHELVED_OFFLOADED", Some("unshelving" | "spawning")) => {
+            InstanceState::Pending
+        }
         ("SHUTOFF", _) => InstanceState::Stopped,
         ("BUILD" | "REBUILD" | "REBOOT" | "HARD_REBOOT" | "RESIZE" | "REVERT_RESIZE", _) => {
             InstanceState::Pending
@@ -115,6 +126,9 @@ mod tests {
             ("BUILD", Some("spawning"), InstanceState::Pending),
             ("REBUILD", Some("rebuilding"), InstanceState::Pending),
             ("HARD_REBOOT", Some("reboot_started_hard"), InstanceState::Pending),
+            ("ACTIVE", Some("shelving"), InstanceState::Stopping),
+            ("SHELVED_OFFLOADED", None, InstanceState::Other("SHELVED_OFFLOADED".to_owned())),
+            ("SHELVED_OFFLOADED", Some("spawning"), InstanceState::Pending),
             ("SHUTOFF", None, InstanceState::Stopped),
             ("SHUTOFF", Some("powering-on"), InstanceState::Pending),
             ("MIGRATING", Some("migrating"), InstanceState::Running),

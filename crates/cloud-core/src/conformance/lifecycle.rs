@@ -1,6 +1,5 @@
 //! Cases about the life of an instance and what it can be made of.
 
-use super::Condition;
 use super::check::{CaseResult, Context, Stop, ensure, ensure_kind, skip};
 use crate::{
     Capability, Error, ErrorKind, FaultDomain, Goal, ImageFilter, ImageName, Instance,
@@ -121,15 +120,17 @@ pub(super) async fn reboot_keeps_identity(context: &Context<'_>) -> CaseResult {
     Ok(())
 }
 
-/// A stopped instance is seen to be stopped, can be started, and runs again.
+/// An instance can be stopped, keeps its identity, and runs again once it is started.
 pub(super) async fn start_after_stop(context: &Context<'_>) -> CaseResult {
-    if !context.provider.describe().can(Capability::Start) {
-        return skip("it cannot start");
+    if !context.provider.describe().can(Capability::Stop) {
+        return skip("it cannot stop");
     }
     let before = context.addressed(&context.spec("vm-1")).await?;
-    context.set(Condition::Stopped(before.id.clone())).await?;
-    let stopped = context.provider.get(&before.id).await?;
-    ensure(stopped.state == InstanceState::Stopped, format!("stopped, but {}", stopped.state))?;
+    context.provider.stop(&before.id).await?;
+    let mut patience = context.patience();
+    while context.provider.get(&before.id).await?.state != InstanceState::Stopped {
+        ensure(patience.lasts().await, "it does not stop")?;
+    }
     context.provider.start(&before.id).await?;
     let after = context.reached(&before.id, Goal::Running).await?;
     ensure_same(context, &before, &after).await
@@ -188,8 +189,9 @@ pub(super) async fn missing_capabilities_are_typed(context: &Context<'_>) -> Cas
         responses
             .push((Capability::SoftReboot, context.provider.reboot(&id, Reboot::Soft).await.err()));
     }
-    if missing(Capability::Start) {
-        responses.push((Capability::Start, context.provider.start(&id).await.err()));
+    if missing(Capability::Stop) {
+        responses.push((Capability::Stop, context.provider.stop(&id).await.err()));
+        responses.push((Capability::Stop, context.provider.start(&id).await.err()));
     }
     if missing(Capability::Snapshot) {
         responses.push((Capability::Snapshot, context.provider.snapshot(&id, &name).await.err()));

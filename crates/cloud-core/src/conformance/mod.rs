@@ -121,8 +121,6 @@ pub enum Condition {
     Throttled,
     /// The next request of this operation is carried out, and its answer is lost.
     ResponseLost(ApiOperation),
-    /// This instance is stopped, as if by another's hand.
-    Stopped(InstanceId),
 }
 
 /// How a case ended.

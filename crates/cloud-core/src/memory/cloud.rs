@@ -231,7 +231,7 @@ impl MemoryCloud {
         &self,
         call: Call<'_>,
         id: &InstanceId,
-        allowed: &[InstanceState],
+        (allowed, way): (&[InstanceState], [InstanceState; 2]),
         image: Option<&ImageId>,
     ) -> Result<()> {
         let operation = call.operation;
@@ -245,8 +245,8 @@ impl MemoryCloud {
                 return Err(Error::new(ErrorKind::Conflict, operation)
                     .because("the state of the instance does not allow it"));
             }
-            let way = [(now, InstanceState::Pending), (done, InstanceState::Running)];
-            machine.follow(now, way);
+            let [first, last] = way;
+            machine.follow(now, [(now, first), (done, last)]);
             if let Some(image) = image {
                 machine.set_image(now, image.clone());
             }

@@ -12,6 +12,9 @@ use async_trait::async_trait;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
+/// The states of an instance that boots.
+const BOOT: [InstanceState; 2] = [InstanceState::Pending, InstanceState::Running];
+
 #[async_trait]
 impl Provider for MemoryCloud {
     fn describe(&self) -> Description {
@@ -95,7 +98,7 @@ impl Provider for MemoryCloud {
         self.require(Capability::Rebuild, ApiOperation::Rebuild, id.as_str())?;
         let call = Call::new(ApiOperation::Rebuild, Some(id.as_str()));
         let allowed = [InstanceState::Running, InstanceState::Stopped];
-        self.act(call, id, &allowed, Some(image)).await
+        self.act(call, id, (&allowed, BOOT), Some(image)).await
     }
 
     async fn reboot(&self, id: &InstanceId, how: Reboot) -> Result<()> {
@@ -103,13 +106,20 @@ impl Provider for MemoryCloud {
             self.require(Capability::SoftReboot, ApiOperation::Reboot, id.as_str())?;
         }
         let call = Call::new(ApiOperation::Reboot, Some(id.as_str()));
-        self.act(call, id, &[InstanceState::Running], None).await
+        self.act(call, id, (&[InstanceState::Running], BOOT), None).await
+    }
+
+    async fn stop(&self, id: &InstanceId) -> Result<()> {
+        self.require(Capability::Stop, ApiOperation::Stop, id.as_str())?;
+        let call = Call::new(ApiOperation::Stop, Some(id.as_str()));
+        let way = [InstanceState::Stopping, InstanceState::Stopped];
+        self.act(call, id, (&[InstanceState::Running], way), None).await
     }
 
     async fn start(&self, id: &InstanceId) -> Result<()> {
-        self.require(Capability::Start, ApiOperation::Start, id.as_str())?;
+        self.require(Capability::Stop, ApiOperation::Start, id.as_str())?;
         let call = Call::new(ApiOperation::Start, Some(id.as_str()));
-        self.act(call, id, &[InstanceState::Stopped], None).await
+        self.act(call, id, (&[InstanceState::Stopped], BOOT), None).await
     }
 
     async fn addresses(&self, ids: &[InstanceId]) -> Result<BTreeMap<InstanceId, IpAddr>> {

@@ -284,6 +284,10 @@ impl Provider for Broken {
         }
     }
 
+    async fn stop(&self, id: &InstanceId) -> Result<()> {
+        self.misname(self.cloud.stop(id).await)
+    }
+
     async fn start(&self, id: &InstanceId) -> Result<()> {
         if self.has(Bug::StartDoesNothing) {
             return Ok(());

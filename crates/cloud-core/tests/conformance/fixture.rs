@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use cloud_core::conformance::{Condition, Fixture};
 use cloud_core::memory::{InjectedFault, MemoryCloud, MemoryCloudSettings, Throttle};
 use cloud_core::{
-    Capabilities, Capability, ImageId, InstanceId, InstanceName, InstanceSpec, InstanceState, Poll,
-    ShapeName, Zone,
+    Capabilities, Capability, ImageId, InstanceId, InstanceName, InstanceSpec, Poll, ShapeName,
+    Zone,
 };
 use std::time::Duration;
 
@@ -95,7 +95,6 @@ impl Fixture for MemoryFixture {
             Condition::ResponseLost(operation) => {
                 cloud.inject(operation, InjectedFault::LoseResponse);
             }
-            Condition::Stopped(id) => return cloud.force(&id, InstanceState::Stopped),
         }
         true
     }

@@ -9,7 +9,7 @@ use cloud_core::{
     SubnetId, Zone,
 };
 use cloud_oci::{Clock, Config, Credentials, LaunchOptions, Oci, PrivateKey, Region};
-use cloud_sim::{Capacity, Cloud, CloudSettings, Fault, Limit, Rule, State, Throttle};
+use cloud_sim::{Capacity, Cloud, CloudSettings, Fault, Limit, Rule, Throttle};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -178,7 +178,6 @@ impl Fixture for SimFixture {
                     .add_fault(Rule::once(word(operation), Fault::DropAfter))
                     .expect("it can happen");
             }
-            Condition::Stopped(id) => return admin.set_state(id.as_str(), State::Stopped).is_ok(),
         }
         true
     }

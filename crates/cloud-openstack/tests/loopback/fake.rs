@@ -60,6 +60,16 @@ impl Fake {
         auth: &Value,
         launch: LaunchOptions,
     ) -> Result<OpenStack, cloud_core::ConfigError> {
+        let mut settings = ConnectSettings::default();
+        settings.launch = launch;
+        self.connect_with(auth, settings).await
+    }
+
+    pub(crate) async fn connect_with(
+        &self,
+        auth: &Value,
+        mut settings: ConnectSettings,
+    ) -> Result<OpenStack, cloud_core::ConfigError> {
         let mut auth = auth.clone();
         auth["auth_url"] = json!(format!("http://{}/identity", self.address));
         let text = json!({"clouds": {"test": {"auth": auth}}}).to_string();
@@ -73,9 +83,7 @@ impl Fake {
             let sources = Sources::new(None, BTreeMap::new(), read);
             Config::load(&sources, &Search::usual(&sources))
         }?;
-        let mut settings = ConnectSettings::default();
         settings.http.retry = Retry::never();
-        settings.launch = launch;
         OpenStack::connect(config, settings, Pacer::new(Pace::default())).await
     }
 

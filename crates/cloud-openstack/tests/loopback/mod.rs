@@ -7,11 +7,11 @@ mod versions;
 
 use cloud_core::{
     ErrorKind, ImageFilter, ImageId, ImageName, InstanceFilter, InstanceName, InstanceSpec,
-    Provider as _, Reboot, ShapeName, Tags,
+    InstanceState, Provider as _, Reboot, ShapeName, Tags,
 };
-use cloud_openstack::{LaunchOptions, Nic};
+use cloud_openstack::{ConnectSettings, LaunchOptions, Nic};
 use fake::{Fake, IMAGE, PORT, SERVER, by_token, id, no_such_server, nothing, server};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[tokio::test]
 async fn a_404_that_is_not_novas_does_not_make_a_server_gone() {
@@ -105,6 +105,35 @@ async fn a_server_whose_metadata_contradicts_its_tag_is_not_ours() {
     assert_eq!(listed.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), ["ours"]);
     let asked = fake.asked("GET /compute/v2.1/servers/detail").pop().expect("a request");
     assert!(asked.line.contains("tags=cluster%3Dblue"), "{}", asked.line);
+}
+
+#[tokio::test]
+async fn a_shelved_server_is_stopped_and_comes_back_only_where_stopping_is_shelving() {
+    let fake = Fake::new("2.95", |asked| match asked.line.as_str() {
+        line if line.ends_with("/action") => (202, String::new()),
+        line if line.ends_with(SERVER) => {
+            let mut shelved = server();
+            shelved["status"] = json!("SHELVED_OFFLOADED");
+            (200, json!({"server": shelved}).to_string())
+        }
+        _ => nothing(),
+    })
+    .await;
+    let mut settings = ConnectSettings::default();
+    settings.shelve = true;
+    let provider = fake.connect_with(&by_token(), settings).await.expect("a connection");
+    let state = provider.get(&id()).await.expect("a server").state;
+    assert_eq!(state, InstanceState::Stopped);
+    provider.stop(&id()).await.expect("a stop");
+    provider.start(&id()).await.expect("a start");
+    let plain = fake.provider(&[]).await;
+    let state = plain.get(&id()).await.expect("a server").state;
+    assert_eq!(state, InstanceState::Other("SHELVED_OFFLOADED".to_owned()));
+    plain.stop(&id()).await.expect("a stop");
+    let actions: Vec<Value> =
+        fake.asked("POST /compute").into_iter().map(|asked| asked.body).collect();
+    let expected = [json!({"shelve": null}), json!({"unshelve": null}), json!({"os-stop": null})];
+    assert_eq!(actions, expected);
 }
 
 #[tokio::test]

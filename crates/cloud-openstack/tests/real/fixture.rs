@@ -1,11 +1,11 @@
 //! The stage of the conformance suite on a real OpenStack.
 
-use crate::real::cloud::{Caller, Cloud, PATIENCE, until};
+use crate::real::cloud::{Caller, Cloud, PATIENCE};
 use crate::real::proxy::{Fault, Proxy};
 use async_trait::async_trait;
 use cloud_core::conformance::{Condition, Fixture};
 use cloud_core::{ApiOperation, ImageId, InstanceId, InstanceName, InstanceSpec, Poll, ShapeName};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -23,18 +23,6 @@ impl RealFixture<'_> {
         let path = format!("/v2.1/os-quota-sets/{}", self.cloud.fact("/projects/demo"));
         let body = json!({"quota_set": {"instances": instances, "force": true}});
         self.admin.call("PUT", "nova", &path, &body).await;
-    }
-
-    async fn stop(&self, id: &InstanceId) {
-        let path = format!("/v2.1/servers/{id}");
-        let action = format!("{path}/action");
-        self.admin.call("POST", "nova", &action, &json!({"os-stop": null})).await;
-        until("a stop", || async {
-            let seen = self.admin.call("GET", "nova", &path, &Value::Null).await;
-            seen["server"]["status"] == "SHUTOFF"
-                && seen["server"]["OS-EXT-STS:task_state"].is_null()
-        })
-        .await;
     }
 }
 
@@ -85,7 +73,6 @@ impl Fixture for RealFixture<'_> {
             }
             // Nova accepts every launch and finds out later.
             Condition::NoCapacity | Condition::ResponseLost(_) => return false,
-            Condition::Stopped(id) => self.stop(&id).await,
         }
         true
     }

@@ -99,6 +99,10 @@ impl Provider for Liar {
         self.0.reboot(id, how).await
     }
 
+    async fn stop(&self, id: &InstanceId) -> Result<()> {
+        self.0.stop(id).await
+    }
+
     async fn start(&self, id: &InstanceId) -> Result<()> {
         self.0.start(id).await
     }

@@ -78,6 +78,12 @@ impl Provider for Wire {
         self.cloud.reboot(id, how).await
     }
 
+    async fn stop(&self, id: &InstanceId) -> Result<()> {
+        self.judge.sends(ApiOperation::Stop, id);
+        let (cloud, id) = (Arc::clone(&self.cloud), id.clone());
+        self.send(async move { cloud.stop(&id).await }).await
+    }
+
     async fn start(&self, id: &InstanceId) -> Result<()> {
         let (cloud, id) = (Arc::clone(&self.cloud), id.clone());
         self.send(async move { cloud.start(&id).await }).await
