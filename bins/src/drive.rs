@@ -68,6 +68,8 @@ fn log_phrase(event: &Event) -> (Level, String) {
         EventKind::LaunchFailed => (Level::Error, format!("problem launching instance: {detail}")),
         EventKind::Up => (Level::Info, format!("Started, Private IP {detail}")),
         EventKind::Terminated => (Level::Info, format!("Stopped, instance {instance}")),
+        EventKind::Stopped => (Level::Info, format!("shut down, instance {instance} is kept")),
+        EventKind::Started => (Level::Info, format!("started instance {instance} again")),
         EventKind::ReturnedToSlurm => (Level::Warning, format!("returned to Slurm: {detail}")),
         EventKind::Rebuilt => (Level::Info, format!("rebuilt or rebooted, instance {instance}")),
         EventKind::Cooling => (Level::Warning, format!("cooling down: {detail}")),

@@ -116,7 +116,11 @@ impl Counted {
 fn ends(event: EventKind) -> bool {
     matches!(
         event,
-        EventKind::Up | EventKind::Terminated | EventKind::ReturnedToSlurm | EventKind::Rebuilt
+        EventKind::Up
+            | EventKind::Terminated
+            | EventKind::Stopped
+            | EventKind::ReturnedToSlurm
+            | EventKind::Rebuilt
     )
 }
 

@@ -36,3 +36,4 @@ mod soak;
 mod stop_all;
 mod testbed;
 mod topology;
+mod warm;

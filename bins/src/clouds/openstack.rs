@@ -52,6 +52,8 @@ pub(super) struct OpenStack {
     config_drive: bool,
     /// The server group of the machines.
     server_group: Option<String>,
+    /// True to shelve machines that are kept warm, which frees their place on the host; they start later then.
+    shelve: bool,
     // CitC has a key for each of its two networks, and one for its security group.
     network_id: Option<String>,
     ceph_network: Option<String>,
@@ -119,6 +121,7 @@ async fn connect(openstack: &OpenStack, wanted: Wanted<'_>) -> Result<Connected,
     options.http = http(settings, environment, purpose);
     options.launch = launch(openstack);
     options.legacy_tag = Some(LegacyTag::new(COMPUTE, ("type", "compute")));
+    options.shelve = openstack.shelve;
     options.address_network.clone_from(&openstack.network_name);
     let cloud = cloud_openstack::OpenStack::connect(config, options, pacer.clone()).await;
     let cloud = cloud.map_err(unreachable)?;

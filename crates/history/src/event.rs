@@ -30,6 +30,10 @@ pub enum EventKind {
     Idle,
     /// An instance was terminated.
     Terminated,
+    /// An instance was stopped, and is kept for its node.
+    Stopped,
+    /// A stopped instance was started.
+    Started,
     /// The node was returned to Slurm.
     ReturnedToSlurm,
     /// The node was returned to service.
@@ -62,6 +66,8 @@ impl EventKind {
             Self::Busy => "busy",
             Self::Idle => "idle",
             Self::Terminated => "terminated",
+            Self::Stopped => "stopped",
+            Self::Started => "started",
             Self::ReturnedToSlurm => "returned_to_slurm",
             Self::Returned => "returned",
             Self::Rebuilt => "rebuilt",

@@ -61,7 +61,7 @@ impl Lives {
             EventKind::Ended => {
                 self.runs.remove(&event.run);
             }
-            EventKind::Launched | EventKind::Adopted => self.launched(event),
+            EventKind::Launched | EventKind::Adopted | EventKind::Started => self.launched(event),
             EventKind::LaunchFailed => {
                 self.change(event, |life| life.refusals.push(refusal(event)));
             }
@@ -74,7 +74,7 @@ impl Lives {
             }),
             EventKind::Busy => self.change(event, |life| begin_work(life, event)),
             EventKind::Idle => self.change(event, |life| end_work(life, event)),
-            EventKind::Terminated => self.terminated(event),
+            EventKind::Terminated | EventKind::Stopped => self.terminated(event),
             EventKind::ReturnedToSlurm => self.returned(event),
             EventKind::Rebuilt => self.change(event, |life| life.rebuilt.push(event.at)),
             EventKind::Cooling => self.coolings.push(Cooling {
@@ -216,6 +216,7 @@ impl Lives {
             event.event,
             EventKind::Launched
                 | EventKind::Adopted
+                | EventKind::Started
                 | EventKind::LaunchFailed
                 | EventKind::ReturnedToSlurm
         );

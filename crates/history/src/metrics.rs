@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 /// Name, type and help of each metric. Others are not written.
-const METRICS: [(&str, &str, &str); 16] = [
+const METRICS: [(&str, &str, &str); 18] = [
     (
         "slurm_elastic_machines",
         "gauge",
@@ -19,6 +19,8 @@ const METRICS: [(&str, &str, &str); 16] = [
         "Nodes that were returned to Slurm, by cause.",
     ),
     ("slurm_elastic_terminations_total", "counter", "Machines that were terminated."),
+    ("slurm_elastic_stops_total", "counter", "Machines that were stopped and are kept."),
+    ("slurm_elastic_starts_total", "counter", "Stopped machines that were started again."),
     ("slurm_elastic_adoptions_total", "counter", "Machines that were there already and were used."),
     ("slurm_elastic_rebuilds_total", "counter", "Machines that got an image or were rebooted."),
     ("slurm_elastic_cooldowns_total", "counter", "Cool-downs of pools, by cause."),

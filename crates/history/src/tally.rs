@@ -90,6 +90,8 @@ impl Tally {
             EventKind::ReturnedToSlurm => self.count_one("returned_nodes", cause),
             EventKind::Cooling => self.count_one("cooldowns", format!("{cause},{place}")),
             EventKind::Terminated => self.count_one("terminations", String::new()),
+            EventKind::Stopped => self.count_one("stops", String::new()),
+            EventKind::Started => self.count_one("starts", place),
             EventKind::Adopted => self.count_one("adoptions", String::new()),
             EventKind::Rebuilt => self.count_one("rebuilds", String::new()),
             EventKind::Begun
@@ -104,7 +106,8 @@ impl Tally {
             | EventKind::Unknown => {}
         }
         self.open.add(event);
-        if matches!(event.event, EventKind::Terminated | EventKind::ReturnedToSlurm) {
+        let ends = [EventKind::Terminated, EventKind::Stopped, EventKind::ReturnedToSlurm];
+        if ends.contains(&event.event) {
             for life in self.open.take_ended() {
                 self.add_life(&life);
             }

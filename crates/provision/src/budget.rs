@@ -52,7 +52,8 @@ pub fn machines(
 ) -> Vec<Machine> {
     let at = millis(now);
     let is_paid = |instance: &&Instance| {
-        instance.state.is_live() && instance.state != InstanceState::Terminating
+        let costs_nothing = [InstanceState::Terminating, InstanceState::Stopped];
+        instance.state.is_live() && !costs_nothing.contains(&instance.state)
     };
     let listed: BTreeSet<&str> = fleet.iter().filter(is_paid).map(|it| it.id.as_str()).collect();
     let shape = |name: &str| {

@@ -107,7 +107,12 @@ pub struct Wanted {
     pub keypair: Option<String>,
     /// Tags besides our own: whose job it is launched for, if it is one.
     pub labels: Tags,
+    /// True if its machine is kept when it is not needed: stopped, and not terminated.
+    pub warm: bool,
 }
+
+/// The tag of machines that are kept warm: what their launch requested, so that none is used that is not as wanted.
+const CONFIGURATION: &str = "configuration";
 
 /// Where a node may go besides its own place: what is not given stays as the node has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -197,7 +202,8 @@ impl Site {
         if let Some(name) = keypair.as_ref().filter(|name| !self.keypairs.contains_key(*name)) {
             return Err(Refusal::UnknownKeypair(name.clone()));
         }
-        Ok(Wanted { node: node.clone(), image, places, keypair, labels: Tags::new() })
+        let warm = def.features.as_ref().is_some_and(Features::is_warm);
+        Ok(Wanted { node: node.clone(), image, places, keypair, labels: Tags::new(), warm })
     }
 
     /// The image of a node with these features: the one they name, or else that of its shape.
@@ -307,14 +313,28 @@ impl Site {
         spec.subnet.clone_from(&place.subnet);
         spec.preemptible = place.preemptible;
         let own = self.identity.tags_of(&wanted.node);
-        // Our own tags come last: they say whose instance it is.
-        spec.tags = wanted.labels.iter().chain(own.iter()).collect();
         let keys = wanted.keypair.as_ref().and_then(|name| self.keypairs.get(name));
         spec.ssh_keys.clone_from(keys.unwrap_or(&self.ssh_keys));
         spec.keypair.clone_from(&wanted.keypair);
         spec.user_data.clone_from(&self.user_data);
+        // A warm machine serves other jobs than the one that it was launched for.
+        let labels = match crate::token::configuration(&spec, &self.beside) {
+            Some(digest) if wanted.warm => Tags::new().with(CONFIGURATION, digest.as_str()),
+            Some(_) | None => wanted.labels.clone(),
+        };
+        // Our own tags come last: they say whose instance it is.
+        spec.tags = labels.iter().chain(own.iter()).collect();
         spec.token = crate::token::of(&spec, &self.beside, generation);
         spec
+    }
+}
+
+impl Site {
+    /// True if a launch of the warm node in this place would make the instance as it is.
+    pub(crate) fn would_make(&self, wanted: &Wanted, place: &Place, instance: &Instance) -> bool {
+        let spec = self.spec(wanted, place, 0);
+        spec.tags.get(CONFIGURATION) == instance.tags.get(CONFIGURATION)
+            && instance.image.as_ref() == Some(&wanted.image)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Launch tokens: the same for the same request, and only then.
 
-use cloud_core::{InstanceSpec, LaunchToken};
+use cloud_core::{ImageId, InstanceSpec, LaunchToken, Tags};
 use std::fmt::Write as _;
 
 /// The token of a launch: the beginning of the node's name, for people, and a digest of all that is asked.
@@ -34,6 +34,14 @@ pub(crate) fn of(spec: &InstanceSpec, beside: &str, generation: u32) -> Option<L
     LaunchToken::new(token).ok()
 }
 
+/// A digest of what a launch requests, but for its tags and its image, which may be replaced.
+pub(crate) fn configuration(spec: &InstanceSpec, beside: &str) -> Option<LaunchToken> {
+    let mut spec = spec.clone();
+    spec.image = ImageId::new("");
+    spec.tags = Tags::new();
+    of(&spec, beside, 0)
+}
+
 /// FNV-1a of 128 bits: tokens are told apart by it, nothing is kept secret.
 pub(crate) struct Digest(u128);
 
@@ -62,7 +70,7 @@ impl Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cloud_core::{FaultDomain, ImageId, InstanceName, Secret, ShapeName, SubnetId, Zone};
+    use cloud_core::{FaultDomain, InstanceName, Secret, ShapeName, SubnetId, Zone};
 
     fn spec() -> InstanceSpec {
         let name = InstanceName::new("vm-standard-e4-flex-16-256-ad1-0001");

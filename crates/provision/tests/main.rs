@@ -42,3 +42,4 @@ mod telling;
 mod unfinished;
 mod used_up;
 mod waiting;
+mod warm;

@@ -13,10 +13,10 @@ use std::time::Duration;
 const MAX_COUNT: u32 = 65_536;
 
 /// Slurm reserves the last few of its 32-bit values.
-const MAX_WEIGHT: u32 = 4_294_967_279;
+pub(crate) const MAX_WEIGHT: u32 = 4_294_967_279;
 
 /// The keys of the group form.
-const KEYS: [&str; 11] = [
+const KEYS: [&str; 12] = [
     "shape",
     "min",
     "max",
@@ -28,13 +28,14 @@ const KEYS: [&str; 11] = [
     "image",
     "places",
     "preemptible",
+    "warm",
 ];
 
 /// The entries of a `limits.yaml`, in the order written.
 ///
 /// An entry has one of three forms, which one file may mix. A group has `shape` and `max`, and may have `min` (the
 /// number of persistent nodes, 0 by default), `partition` (one or a list), `gres`, `weight`, `zone` (or `ad`), `image`,
-/// `places` and `preemptible`.
+/// `places`, `preemptible` and `warm`.
 ///
 /// ```
 /// use slurmconf::Limits;
@@ -87,6 +88,8 @@ pub struct Group {
     pub places: Vec<PlaceChoice>,
     /// Whether their machines may be taken away at any time; as the site says if `None`.
     pub preemptible: Option<bool>,
+    /// How many elastic nodes keep their machines, stopped, when they are not needed: the first ones.
+    pub warm: u32,
     /// For how long only preemptible machines are tried, before others are.
     pub give_up_after: Option<Duration>,
     /// Where the entry is in its file.
@@ -165,6 +168,7 @@ impl Group {
             image: None,
             places: Vec::new(),
             preemptible: None,
+            warm: 0,
             give_up_after: None,
             location: None,
         }
@@ -259,6 +263,7 @@ fn read_group(
         location: Some(source.location_of(shape)),
         min,
         max,
+        warm: number("warm", (0, max - min))?.unwrap_or(0),
         partitions: get("partition")
             .map_or(Ok(Vec::new()), |node| texts(source, &what("partition"), node))?,
         gres: text("gres")?,

@@ -57,6 +57,29 @@ fn a_group_without_places_has_the_line_of_before() {
 }
 
 #[test]
+fn the_first_elastic_nodes_of_a_group_are_warm_and_used_first() {
+    let text = "fast: {shape: VM.Standard2.1, zone: 1, min: 1, max: 6, warm: 2, weight: 10}\n";
+    let limits = Limits::read("limits.yaml", text).unwrap();
+    let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap();
+    let lines = cluster.nodes.iter().map(|node| {
+        let warm = node.features.as_ref().is_some_and(slurmconf::Features::is_warm);
+        (node.names.to_string(), warm, node.weight)
+    });
+    let expected = [
+        ("fast-0001".to_owned(), false, Some(10)),
+        ("fast-[0002-0003]".to_owned(), true, Some(10)),
+        ("fast-[0004-0006]".to_owned(), false, Some(11)),
+    ];
+    assert_eq!(lines.collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn no_more_nodes_are_warm_than_there_are_elastic_ones() {
+    let error = generated("fast: {shape: VM.Standard2.1, min: 2, max: 4, warm: 3}\n").unwrap_err();
+    assert!(error.starts_with("limits.yaml:1:") && error.contains("fast: warm"), "{error}");
+}
+
+#[test]
 fn a_place_is_as_large_as_the_line_of_the_node() {
     let with = |place: &str| {
         generated(&format!(

@@ -69,7 +69,12 @@ impl Tail {
 fn is_request(kind: EventKind) -> bool {
     matches!(
         kind,
-        EventKind::Launched | EventKind::LaunchFailed | EventKind::Terminated | EventKind::Rebuilt
+        EventKind::Launched
+            | EventKind::LaunchFailed
+            | EventKind::Terminated
+            | EventKind::Stopped
+            | EventKind::Started
+            | EventKind::Rebuilt
     )
 }
 

@@ -22,8 +22,8 @@ pub(super) enum From {
     Launch(Wanted, Vec<Clear>),
     /// A running or starting instance, with its address if known.
     Instance(InstanceId, Option<IpAddr>),
-    /// A stopped instance.
-    Stopped(InstanceId),
+    /// A stopped instance, and what to launch in its place if it does not start.
+    Stopped(InstanceId, Option<Box<Wanted>>),
     /// Nothing: the plan already knows that the node cannot come up.
     Nothing(Failure),
 }
@@ -60,7 +60,7 @@ impl NodeWork<'_> {
         let signals = Rc::clone(&self.signals);
         match &from {
             From::Instance(id, _) => self.take(id),
-            From::Stopped(id) => self.adopt(id),
+            From::Stopped(id, _) => self.adopt(id),
             From::Launch(..) | From::Nothing(_) => {}
         }
         let come_up = async {
@@ -90,7 +90,7 @@ impl NodeWork<'_> {
         match from {
             From::Launch(wanted, in_the_way) => self.launch_and_watch(&wanted, in_the_way).await,
             From::Instance(id, _) => self.until_up(&id).await,
-            From::Stopped(id) => self.start_stopped(&id).await,
+            From::Stopped(id, otherwise) => self.start_or_launch(id, otherwise).await,
             From::Nothing(failure) => Err(failure),
         }
     }

@@ -26,6 +26,14 @@ pub(super) enum History {
     Failed,
 }
 
+/// How an instance ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    Terminate,
+    /// Shut down and kept.
+    Stop,
+}
+
 /// A launch that has ended.
 struct Launched {
     /// It repeats a launch without an answer. That one may still be under way: a refusal says nothing about it.
@@ -49,7 +57,7 @@ pub(super) struct NodeWork<'a> {
     pub(super) presumed_lost: bool,
     /// Requests live here, because the work on a node may be interrupted: their answers are always awaited.
     launching: Option<LocalBoxFuture<'a, Launched>>,
-    terminating: Option<LocalBoxFuture<'a, (InstanceId, Result<(), Error>)>>,
+    ending: Option<LocalBoxFuture<'a, (InstanceId, End, Result<(), Error>)>>,
     /// Where the last launch was asked for.
     pub(super) place: history::Place,
     starting: Option<LocalBoxFuture<'a, Result<(), Error>>>,
@@ -58,8 +66,8 @@ pub(super) struct NodeWork<'a> {
     pub(super) failure: Option<Failure>,
     /// What the cloud said last against what the node needs; none once it has agreed.
     pub(super) last_refusal: Option<Failure>,
-    /// An instance was terminated.
-    pub(super) has_terminated: bool,
+    /// An instance was terminated or stopped.
+    pub(super) has_ended: bool,
     pub(super) launches: u32,
     begun: Instant,
     launched: Option<Instant>,
@@ -80,14 +88,14 @@ impl<'a> NodeWork<'a> {
             history: History::Unknown,
             presumed_lost: false,
             launching: None,
-            terminating: None,
+            ending: None,
             place: history::Place::default(),
             starting: None,
             instance: None,
             address: None,
             failure: None,
             last_refusal: None,
-            has_terminated: false,
+            has_ended: false,
             launches: 0,
             begun: Instant::now(),
             launched: None,
@@ -127,20 +135,24 @@ impl<'a> NodeWork<'a> {
         said.or_else(|| self.shared.listing.error()).unwrap_or(stop)
     }
 
-    /// Requests a termination.
-    pub(super) async fn request_termination(
+    /// Requests the end of an instance.
+    pub(super) async fn request_end(
         &mut self,
         id: &InstanceId,
+        end: End,
         permit: Permit<'a>,
     ) -> Result<(), Error> {
         let (cloud, id) = (self.shared.tools.cloud, id.clone());
-        let request = self.terminating.insert(Box::pin(async move {
+        let request = self.ending.insert(Box::pin(async move {
             let _permit = permit;
-            let result = cloud.terminate(&id).await;
-            (id, result)
+            let result = match end {
+                End::Terminate => cloud.terminate(&id).await,
+                End::Stop => cloud.stop(&id).await,
+            };
+            (id, end, result)
         }));
-        let terminated = request.await;
-        self.note_terminated(terminated)
+        let ended = request.await;
+        self.note_ended(ended)
     }
 
     /// What differs in the cloud's messages about this node and about others that failed alike.
@@ -154,13 +166,19 @@ impl<'a> NodeWork<'a> {
         id: &InstanceId,
         permit: Permit<'a>,
     ) -> Result<(), Error> {
-        let (cloud, id) = (self.shared.tools.cloud, id.clone());
+        let (cloud, asked) = (self.shared.tools.cloud, id.clone());
         let request = self.starting.insert(Box::pin(async move {
             let _permit = permit;
-            cloud.start(&id).await
+            cloud.start(&asked).await
         }));
         let started = request.await;
         self.starting = None;
+        if started.is_ok() {
+            let tools = self.shared.tools;
+            let event = tools.event(EventKind::Started).of(&self.name).with(id.as_str());
+            let event = event.in_place(self.place.clone());
+            tools.note(&event.for_jobs(self.shared.jobs_of(&self.name)));
+        }
         started
     }
 
@@ -181,9 +199,9 @@ impl<'a> NodeWork<'a> {
             let launched = request.await;
             let _ = self.note_launched(launched);
         }
-        if let Some(request) = &mut self.terminating {
-            let terminated = request.await;
-            let _ = self.note_terminated(terminated);
+        if let Some(request) = &mut self.ending {
+            let ended = request.await;
+            let _ = self.note_ended(ended);
         }
         if let Some(request) = self.starting.take() {
             // Whoever goes on with the node sees what it did.
@@ -223,16 +241,22 @@ impl<'a> NodeWork<'a> {
         tools.note(&event.for_jobs(self.shared.jobs_of(&self.name)));
     }
 
-    fn note_terminated(
+    fn note_ended(
         &mut self,
-        (id, result): (InstanceId, Result<(), Error>),
+        (id, end, result): (InstanceId, End, Result<(), Error>),
     ) -> Result<(), Error> {
-        self.terminating = None;
+        self.ending = None;
         result?;
-        self.note_termination(&id);
-        self.has_terminated = true;
+        let kind = match end {
+            End::Terminate => {
+                self.note_termination(&id);
+                EventKind::Terminated
+            }
+            End::Stop => EventKind::Stopped,
+        };
+        self.has_ended = true;
         let tools = self.shared.tools;
-        tools.note(&tools.event(EventKind::Terminated).of(&self.name).with(id.as_str()));
+        tools.note(&tools.event(kind).of(&self.name).with(id.as_str()));
         Ok(())
     }
 

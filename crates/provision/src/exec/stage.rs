@@ -209,8 +209,7 @@ impl<'a> Executor<'a> {
             Step::Report(ReportStep::Nothing { node, why: Why::NoInstance | Why::Leaving })
                 if stops(operation) && self.has_open_launch(&node) =>
             {
-                let confirms = self.confirms;
-                let how = TakeDown { ids: Vec::new(), sweeps: false, confirms, confirmed: None };
+                let how = self.take_down(Vec::new(), false);
                 work.tasks.push(self.task(node, Goal::StaysDown(how)));
             }
             Step::Report(step) => self.note(step, &mut work.rests),
@@ -229,12 +228,17 @@ impl<'a> Executor<'a> {
             MachineStep::Adopt { node, id, address } => {
                 (node, up(From::Instance(id, address), true))
             }
-            MachineStep::StartStopped { node, id } => (node, up(From::Stopped(id), true)),
+            MachineStep::StartStopped { node, id, otherwise } => {
+                (node, up(From::Stopped(id, otherwise), true))
+            }
+            MachineStep::Stop { node, id } => {
+                (node, Goal::Down(TakeDown { keeps: true, ..self.take_down(vec![id], true) }))
+            }
             MachineStep::Terminate { node, ids } => {
                 // A broken instance beside one that works: Slurm may well want the node.
                 let confirms = self.confirms || self.has_found(FindingKind::Orphan, &node);
-                let sweeps = stops(operation);
-                (node, Goal::Down(TakeDown { ids, sweeps, confirms, confirmed: None }))
+                let how = self.take_down(ids, stops(operation));
+                (node, Goal::Down(TakeDown { confirms, ..how }))
             }
             MachineStep::WaitGone { node, ids } => (node, Goal::Gone(ids)),
             MachineStep::TerminateNameless { ids } => return work.nameless.extend(ids),
@@ -246,6 +250,10 @@ impl<'a> Executor<'a> {
             }
         };
         work.tasks.push(self.task(node, goal));
+    }
+
+    fn take_down(&self, ids: Vec<InstanceId>, sweeps: bool) -> TakeDown {
+        TakeDown { ids, keeps: false, sweeps, confirms: self.confirms, confirmed: None }
     }
 
     /// Reports what is not done, and collects the nodes that rest.

@@ -1,7 +1,7 @@
 //! Takes one node down: terminates its instances, unless Slurm wants the node again.
 
 use super::ambiguous_launch::{Asker, IfNotFound, Searched};
-use super::node::NodeWork;
+use super::node::{End, NodeWork};
 use crate::cause::Cause;
 use crate::failure::Failure;
 use crate::plan::Why;
@@ -20,6 +20,8 @@ const LAST_WORD: Duration = Duration::from_secs(2);
 pub(super) struct TakeDown {
     /// The instances to terminate.
     pub(super) ids: Vec<InstanceId>,
+    /// Stop the instance instead, unless the cloud refuses that.
+    pub(super) keeps: bool,
     /// Also terminate instances that show up later, from an unanswered launch.
     pub(super) sweeps: bool,
     /// Ask Slurm before each termination whether it wants the node again: while the cloud was slow, the
@@ -61,7 +63,7 @@ impl NodeWork<'_> {
                 Ok(Searched::Found(found)) => found,
                 Ok(Searched::Nothing(_)) => {
                     self.forget_launch();
-                    return if self.has_terminated { Outcome::Down } else { Outcome::Nothing };
+                    return if self.has_ended { Outcome::Down } else { Outcome::Nothing };
                 }
                 Err(failure) => return self.fails(failure),
             };
@@ -106,9 +108,14 @@ impl NodeWork<'_> {
                     self.confirm(how).await?;
                     continue;
                 }
-                let Err(error) = self.request_termination(&id, permit).await else {
+                let end = if how.keeps { End::Stop } else { End::Terminate };
+                let Err(error) = self.request_end(&id, end, permit).await else {
                     break;
                 };
+                if how.keeps && !error.is_worth_a_retry() {
+                    how.keeps = false;
+                    continue;
+                }
                 if let Err(failure) = self.pause_or_fail(&id, &mut retry, &error).await {
                     self.failure.get_or_insert(failure);
                     break;

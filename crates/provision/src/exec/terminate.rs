@@ -2,7 +2,7 @@
 
 use super::ambiguous_launch::Asker;
 use super::listing::{LookedUp, Seen, Wait, Waiter};
-use super::node::NodeWork;
+use super::node::{End, NodeWork};
 use super::stage::Executor;
 use crate::cause::Cause;
 use crate::failure::Failure;
@@ -54,7 +54,7 @@ impl NodeWork<'_> {
         let mut retry = Retry::default();
         loop {
             let permit = self.permit().await;
-            let Err(error) = self.request_termination(id, permit).await else {
+            let Err(error) = self.request_end(id, End::Terminate, permit).await else {
                 return Ok(());
             };
             self.pause_or_fail(id, &mut retry, &error).await?;
@@ -67,7 +67,7 @@ impl NodeWork<'_> {
         let mut retry = Retry::default();
         loop {
             let permit = self.permit().await;
-            let Err(error) = self.request_termination(id, permit).await else {
+            let Err(error) = self.request_end(id, End::Terminate, permit).await else {
                 return Ok(());
             };
             self.pause_or_fail(id, &mut retry, &error).await?;

@@ -4,8 +4,9 @@ use super::listing::{LookedUp, Seen, Wait, Waiter};
 use super::node::{History, NodeWork};
 use crate::cause::Cause;
 use crate::failure::Failure;
+use crate::plan::Clear;
 use crate::retry::Retry;
-use crate::site::Place;
+use crate::site::{Place, Wanted};
 use cloud_core::{ErrorKind, Instance, InstanceId, InstanceState};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -58,9 +59,29 @@ impl NodeWork<'_> {
         }
     }
 
+    /// Starts a stopped instance. One that was kept warm and does not start is replaced.
+    pub(super) async fn start_or_launch(
+        &mut self,
+        id: InstanceId,
+        otherwise: Option<Box<Wanted>>,
+    ) -> Result<(), Failure> {
+        if let Some(place) = otherwise.as_ref().and_then(|wanted| wanted.places.first()) {
+            self.place = place.recorded();
+        }
+        let Err(failure) = self.start_stopped(&id).await else {
+            return Ok(());
+        };
+        let Some(wanted) = otherwise else {
+            return Err(failure);
+        };
+        self.failure = Some(failure);
+        self.instance = None;
+        self.launch_and_watch(&wanted, vec![Clear::Terminate(id)]).await
+    }
+
     /// Starts a stopped instance, and waits until it is up. Requests the start again if the first one was
     /// ambiguous or came while the instance was still stopping.
-    pub(super) async fn start_stopped(&mut self, id: &InstanceId) -> Result<(), Failure> {
+    async fn start_stopped(&mut self, id: &InstanceId) -> Result<(), Failure> {
         let mut unheard = 0;
         loop {
             unheard = if self.start(id).await? { 0 } else { unheard + 1 };

@@ -18,7 +18,7 @@ pub(super) fn refusals(pool: &Pool, facts: &Facts<'_>) -> Option<(usize, SystemT
     let mut refused: Vec<u64> = Vec::new();
     for event in facts.events.iter().flatten().filter(|event| event.place().to_string() == name) {
         match event.event {
-            EventKind::Launched => refused.clear(),
+            EventKind::Launched | EventKind::Started => refused.clear(),
             EventKind::Cooling => refused.push(event.at),
             _ => {}
         }

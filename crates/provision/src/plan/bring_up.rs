@@ -1,6 +1,6 @@
 //! What a node's instances mean for its start.
 
-use super::{Clear, MachineStep, Refusal, Step};
+use super::{Clear, MachineStep, Refusal, Step, warm};
 use crate::policies::Stopped;
 use crate::world::{Standing, World};
 use cloud_core::{Instance, InstanceId, InstanceState, Reboot};
@@ -16,7 +16,7 @@ use slurmconf::NodeDef;
 /// | one pending or running | adopt |
 /// | one running that booted before Slurm asked | terminate, launch: Slurm would wait for another; of a node that is not elastic, reboot |
 /// | failed, and nothing else | terminate, launch |
-/// | one stopped or stopping | as the policy says: start it, or terminate and launch |
+/// | one stopped or stopping | start it if it was kept warm, or if the policy is to; else terminate, launch |
 /// | one in a state that we do not know | refuse |
 /// | two or more | refuse |
 pub(super) fn bring_up(node: &NodeName, world: World<'_>) -> Result<Step, Refusal> {
@@ -59,10 +59,14 @@ pub(super) fn bring_up_as(
         (InstanceState::Running, _) => {
             Ok(Step::Machine(MachineStep::Adopt { node, id, address: one.address }))
         }
-        (InstanceState::Stopping | InstanceState::Stopped, Stopped::Start) => {
-            Ok(Step::Machine(MachineStep::StartStopped { node, id }))
+        (InstanceState::Stopping | InstanceState::Stopped, policy) => {
+            match (warm::current(&node, one, world), policy) {
+                (None, Stopped::Replace) => launch(&[one]),
+                (otherwise, _) => {
+                    Ok(Step::Machine(MachineStep::StartStopped { node, id, otherwise }))
+                }
+            }
         }
-        (InstanceState::Stopping | InstanceState::Stopped, Stopped::Replace) => launch(&[one]),
         (
             InstanceState::Failed
             | InstanceState::Terminating

@@ -1,12 +1,13 @@
 //! Nodes whose machines would be more than may be spent, or more than there may be.
 
-use super::{Clear, JobGroup, MachineStep, Refusal, Step};
+use super::{Clear, JobGroup, MachineStep, Refusal, Step, warm};
 use crate::budget::{Allowance, renewal, standing};
 use crate::cause::Cause;
 use crate::policies::OnPartial;
 use crate::site::Wanted;
 use crate::time::Utc;
 use crate::world::World;
+use cloud_core::Instance;
 use history::cost::Spending;
 use history::millis;
 use hostlist::NodeName;
@@ -89,6 +90,9 @@ fn launched(step: &Step) -> Option<Launched<'_>> {
             let replaces = first.iter().filter(|it| matches!(it, Clear::Terminate(_))).count();
             Some(Launched { wanted, replaces })
         }
+        Step::Machine(MachineStep::StartStopped { otherwise: Some(wanted), .. }) => {
+            Some(Launched { wanted, replaces: 0 })
+        }
         Step::Machine(_) | Step::Slurm(_) | Step::File(_) | Step::Report(_) => None,
     }
 }
@@ -124,7 +128,12 @@ struct Room<'a> {
 impl<'a> Room<'a> {
     /// What is left besides the machines that run, and those that other calls launch at this moment.
     fn new(steps: &Steps<'_>, world: World<'a>) -> Self {
-        let live = world.fleet.iter().filter(|instance| !instance.state.is_leaving()).count();
+        let is_kept = |instance: &Instance| {
+            let node = world.site.identity.node_of(instance);
+            node.is_some_and(|node| warm::is_kept(&node, instance, world))
+        };
+        let runs = |instance: &&Instance| !instance.state.is_leaving() && !is_kept(instance);
+        let live = world.fleet.iter().filter(runs).count();
         let spending = world.spending.unwrap_or_default();
         let mut room = Self { world, spending, machines: live };
         for (node, known) in world.slurm.into_iter().flatten() {

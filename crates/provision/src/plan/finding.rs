@@ -49,7 +49,7 @@ pub enum FindingKind {
     Drained,
     /// A node whose machine has failed its health check, or is taken away by the cloud.
     Unfit,
-    /// A stopped machine that is kept for its node, and should not be as it is.
+    /// A stopped machine that no start of its node would use: it is not kept warm, or not as a launch would make it now.
     Warm,
     /// A reservation of ours for the maintenance of a machine that is gone.
     Reserved,

@@ -30,6 +30,7 @@ mod step;
 mod stop;
 mod topology;
 mod unapplied;
+mod warm;
 
 pub use deploy::deploy;
 pub use exclusions::node_section;

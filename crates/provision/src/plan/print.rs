@@ -87,6 +87,7 @@ impl MachineStep {
             Self::Launch { .. } => "launch",
             Self::Adopt { .. } => "adopt",
             Self::StartStopped { .. } => "start",
+            Self::Stop { .. } => "stop",
             Self::Terminate { .. } | Self::TerminateNameless { .. } => "terminate",
             Self::WaitGone { .. } => "wait gone",
             Self::Rebuild { .. } => "rebuild",
@@ -101,7 +102,7 @@ impl MachineStep {
             Self::Adopt { id, address, .. } => {
                 with_id(id, address.iter().map(|address| said("address", address)).collect())
             }
-            Self::StartStopped { id, .. } => vec![said("id", id)],
+            Self::StartStopped { id, .. } | Self::Stop { id, .. } => vec![said("id", id)],
             Self::Terminate { ids, .. }
             | Self::TerminateNameless { ids }
             | Self::WaitGone { ids, .. } => vec![many("id", ids)],

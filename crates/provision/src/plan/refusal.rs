@@ -131,6 +131,8 @@ pub enum Why {
     NoInstance,
     /// Its instances are on their way out.
     Leaving,
+    /// Its instance is stopped and kept.
+    Stopped,
     /// It has the image already.
     OnTarget,
     /// It is being rebuilt or rebooted.
@@ -162,6 +164,7 @@ impl fmt::Display for Why {
         match self {
             Self::NoInstance => f.write_str("no instance"),
             Self::Leaving => f.write_str("on its way out"),
+            Self::Stopped => f.write_str("stopped, and kept warm"),
             Self::OnTarget => f.write_str("has the image"),
             Self::UnderWay => f.write_str("under way"),
             Self::PoweredDown => f.write_str("powered down"),

@@ -50,6 +50,15 @@ pub enum MachineStep {
         node: NodeName,
         /// Its instance.
         id: InstanceId,
+        /// What to launch in its place if it does not start; its first place is where the instance is.
+        otherwise: Option<Box<Wanted>>,
+    },
+    /// Shut an instance down and keep it for the node; terminate it if that cannot be done.
+    Stop {
+        /// The node.
+        node: NodeName,
+        /// Its instance.
+        id: InstanceId,
     },
     /// Begin to remove instances; done when the cloud has accepted.
     Terminate {
@@ -315,6 +324,7 @@ impl Step {
             MachineStep::Launch { first, .. } => first.iter().map(Clear::id).collect(),
             MachineStep::Adopt { id, .. }
             | MachineStep::StartStopped { id, .. }
+            | MachineStep::Stop { id, .. }
             | MachineStep::Rebuild { id, .. }
             | MachineStep::Recreate { id, .. }
             | MachineStep::Reboot { id, .. } => vec![id],
@@ -363,6 +373,7 @@ impl MachineStep {
             Self::Launch { wanted, .. } | Self::Recreate { wanted, .. } => from_ref(&wanted.node),
             Self::Adopt { node, .. }
             | Self::StartStopped { node, .. }
+            | Self::Stop { node, .. }
             | Self::Terminate { node, .. }
             | Self::WaitGone { node, .. }
             | Self::Rebuild { node, .. }

@@ -4,7 +4,7 @@ use super::bring_up::ids;
 use super::deploy::with_files;
 use super::{
     Finding, FindingKind, Handling, MachineStep, Operation, Plan, Refusal, ReportStep, Stage, Step,
-    Why,
+    Why, warm,
 };
 use crate::order::by_number;
 use crate::world::World;
@@ -22,8 +22,9 @@ use slurmctl::NodeState;
 #[must_use]
 pub fn stop(nodes: &[NodeName], world: World<'_>) -> Plan {
     planned(nodes, world, |node| {
-        wanted_again(node, world)
-            .map(|why| Step::Report(ReportStep::Nothing { node: node.clone(), why }))
+        let why = wanted_again(node, world);
+        let nothing = why.map(|why| Step::Report(ReportStep::Nothing { node: node.clone(), why }));
+        nothing.or_else(|| warm::stop(node, world))
     })
 }
 

@@ -6,7 +6,10 @@ use cloud_core::{
     ImageId, Instance, InstanceId, InstanceName, InstanceState, ShapeName, SubnetId, Tags, Zone,
 };
 use provision::plan::{FindingKind, ImageWish, Sightings, Target, Vars};
-use provision::{Cause, Cooldowns, Fallback, Identity, OnPartial, Pool, RebuildHow, Site, Stopped};
+use provision::{
+    Cause, Cooldowns, Fallback, Identity, OnPartial, Pool, RebuildHow, Roster, Site, Stopped,
+};
+use slurmconf::Config;
 use slurmctl::{Job, JobId, JobState, Node, NodeReason, NodeState};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -150,7 +153,10 @@ impl Scenario {
                 instance.tags = instance.tags.with("node", tagged);
             }
         }
-        instance.image = words.value("image").map(ImageId::new);
+        if words.flag("current") {
+            self.launched_now(&mut instance);
+        }
+        instance.image = words.value("image").map(ImageId::new).or(instance.image);
         instance.shape = words.value("shape").map(ShapeName::new);
         instance.zone = words.value("zone").map(Zone::new);
         instance.address = words.value("address").map(|text| text.parse().unwrap());
@@ -166,12 +172,23 @@ impl Scenario {
         self.instances.push(instance);
     }
 
+    /// As a launch of the node in its first place would make it now.
+    fn launched_now(&self, instance: &mut Instance) {
+        let config = Config::parse(&self.conf).unwrap();
+        let node = name(instance.name.as_str());
+        let wanted = self.site.wanted(&node, Roster::new(&config).get(&node).unwrap()).unwrap();
+        let place = wanted.places.first().unwrap();
+        instance.tags = self.site.spec(&wanted, place, 1).tags;
+        instance.image = Some(wanted.image);
+    }
+
     fn slurm(&mut self, words: &mut Words) {
         let known = self.slurm.get_or_insert_default();
         let list = words.next().unwrap();
         let state = words.next().unwrap();
         let (address, reason) = (words.value("address"), words.value("reason"));
         let since = words.time("since").map(|ago| now() - ago);
+        let registered = words.time("registered").map(|ago| now() - ago);
         for name in names(&list) {
             let mut node = Node::new(name.clone(), NodeState::from(state.as_str()));
             node.reason = reason.as_ref().map(NodeReason::new);
@@ -181,6 +198,7 @@ impl Scenario {
             if let Some(address) = &address {
                 node.address.clone_from(address);
             }
+            node.slurmd_start = registered;
             known.insert(name, node);
         }
     }

@@ -11,8 +11,8 @@ pub use style::Style;
 
 use crate::{
     error::{Error, Problem, Result},
-    limits::{Group, Limits},
-    model::{Features, GresList, NodeDef, NodeSet, NodeState, PartitionDef},
+    limits::{Group, Limits, MAX_WEIGHT},
+    model::{Features, GresList, NodeDef, NodeSet, NodeState, PartitionDef, WARM},
     shapes::{MemoryPolicy, NodeShape, Shapes},
 };
 use hostlist::Hostlist;
@@ -149,14 +149,16 @@ impl<'a> Builder<'a> {
         let set = (self.site.style == Style::NodeGroups).then(|| format!("nodegroup_{label}"));
         let node = describe(group, shape, self.site, set.as_deref())?;
         let mut members = Hostlist::new();
+        let warm = group.min.saturating_add(group.warm);
         let ranges = [
-            (1, group.min, NodeState::Unknown),
-            (group.min.saturating_add(1), group.max, NodeState::Cloud),
+            (1, group.min, node.clone(), NodeState::Unknown),
+            (group.min.saturating_add(1), warm, keeping(&node), NodeState::Cloud),
+            (warm.saturating_add(1), group.max, behind(&node, group.warm), NodeState::Cloud),
         ];
-        for (first, last, state) in ranges.into_iter().filter(|(first, last, _)| first <= last) {
+        for (first, last, node, state) in ranges.into_iter().filter(|it| it.0 <= it.1) {
             let names = name::list(group, &stem, first, last)?;
             members.append(&names);
-            self.cluster.nodes.push(NodeDef { names, state: Some(state), ..node.clone() });
+            self.cluster.nodes.push(NodeDef { names, state: Some(state), ..node });
         }
         if members.is_empty() {
             return Ok(());
@@ -211,6 +213,21 @@ impl<'a> Builder<'a> {
             ..PartitionDef::new(name)
         });
     }
+}
+
+/// The nodes of a group whose machines are kept.
+fn keeping(node: &NodeDef) -> NodeDef {
+    let mut node = node.clone();
+    node.features.get_or_insert_default().push(WARM);
+    node
+}
+
+/// The other elastic nodes of a group with warm ones, which Slurm is to choose first.
+fn behind(node: &NodeDef, warm: u32) -> NodeDef {
+    // Slurm's default is 1.
+    let heavier = |weight: Option<u32>| Some(weight.unwrap_or(1).saturating_add(1).min(MAX_WEIGHT));
+    let weight = if warm > 0 { heavier(node.weight) } else { node.weight };
+    NodeDef { weight, ..node.clone() }
 }
 
 /// The nodes of a group, without names and state.

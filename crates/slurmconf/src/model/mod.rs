@@ -22,4 +22,5 @@ pub use node::{NodeDef, NodeState, Topology};
 pub use other::OtherDefinition;
 pub use partition::{NodeSet, PartitionDef};
 pub use place::PlaceChoice;
+pub(crate) use place::WARM;
 pub use power::{PowerSettings, SuspendTime};

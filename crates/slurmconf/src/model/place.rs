@@ -13,6 +13,9 @@ const PREEMPTIBLE: &str = "preemptible";
 /// The feature that says for how long only preemptible machines are tried.
 const GIVE_UP_AFTER: &str = "give_up_after";
 
+/// The feature of a node whose machine is kept when it is not needed.
+pub(crate) const WARM: &str = "warm";
+
 /// The words of the third part.
 const SPOT: &str = "preemptible";
 const ON_DEMAND: &str = "on-demand";
@@ -81,6 +84,12 @@ impl Features {
     #[must_use]
     pub fn give_up_after(&self) -> Option<Duration> {
         self.value(GIVE_UP_AFTER)?.parse().ok().map(Duration::from_secs)
+    }
+
+    /// True if the machine of a node is stopped and kept when Slurm powers the node down.
+    #[must_use]
+    pub fn is_warm(&self) -> bool {
+        self.has(WARM)
     }
 
     /// Adds what says where a node may go.

@@ -29,6 +29,7 @@ use std::time::{Duration, SystemTime};
 /// | found | done |
 /// |---|---|
 /// | instance of a node that neither slurm.conf nor slurmctld has, or that Slurm has powered down | terminated |
+/// | stopped instance of a powered-down node that its next start would not use | terminated |
 /// | node that slurmctld has and slurm.conf has not, or the other way round | reported |
 /// | node that does not answer, without an instance that could be it | returned to Slurm |
 /// | node that answers, without one | reported |

@@ -8,7 +8,7 @@ use crate::plan::reasons::{MISFIT, covered, is_drained_by_us, is_full, is_misfit
 use crate::plan::rebuild::configured;
 use crate::plan::{
     FindingKind, Handling, MachineStep, SlurmStep, Step, bring_up::ids, held, our_reason,
-    stop::is_theirs,
+    stop::is_theirs, warm,
 };
 use crate::time::Utc;
 use crate::world::Standing;
@@ -89,9 +89,21 @@ impl<'a> Comparison<'a> {
         match (state.is_powered_down(), state.is_powering_up()) {
             (_, true) => self.powering_up(known, node, here),
             (true, false) if here.is_empty() => self.asleep(known, node),
+            (true, false)
+                if !state.is_down()
+                    && here.iter().all(|one| warm::is_kept(node, one, self.world)) => {}
+            (true, false) if here.iter().all(|one| warm::is_off(one)) => self.outdated(node, here),
             (true, false) => self.orphan(node, here, "running, but powered down in Slurm"),
             (false, false) => self.up(known, node, here),
         }
+    }
+
+    /// Stopped machines that no start of the node would use.
+    fn outdated(&mut self, node: &'a NodeName, here: Vec<&'a Instance>) {
+        let step = Step::Machine(MachineStep::Terminate { node: node.clone(), ids: ids(&here) });
+        let text = "stopped, and not as a launch would make it now".to_owned();
+        let found = Found { kind: FindingKind::Warm, node, instances: here, text };
+        self.repair_if_seen(found, Duration::ZERO, step);
     }
 
     /// A node that slurm.conf does not have. What slurmctld still has may be in use all the same: the
