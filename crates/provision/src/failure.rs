@@ -19,6 +19,11 @@ impl Failure {
         Self { cause, text: text.into(), request_id: None }
     }
 
+    /// True if another place may have a machine.
+    pub(crate) fn is_for_lack_of_room(&self) -> bool {
+        matches!(self.cause, Cause::Capacity | Cause::Quota)
+    }
+
     /// What a cloud refused, in words that hold for every node that it refused alike.
     pub(crate) fn of(error: &Error, place: Option<&Place>, names: Names<'_>) -> Self {
         let cause = Cause::from(error.kind());

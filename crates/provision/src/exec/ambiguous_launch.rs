@@ -127,17 +127,14 @@ impl NodeWork<'_> {
         }
         let mut hidden: Option<InstanceId> = None;
         loop {
-            let shown = match hidden.take() {
-                None => waiter.listed().await?,
-                Some(id) => match waiter.look_up(&id).await? {
-                    Seen::Listed(shown) => shown,
-                    Seen::LookedUp(found) => match self.judge(&id, found) {
-                        Judged::Here(one) => vec![*one],
-                        Judged::Leaving if for_launch && !self.has_open_launch() => {
-                            return Ok(Searched::Nothing(BTreeSet::from([id])));
-                        }
-                        Judged::Leaving | Judged::NotHere => continue,
-                    },
+            let shown = match waiter.next(hidden.take()).await? {
+                Seen::Listed(shown) => shown,
+                Seen::LookedUp(id, found) => match self.judge(&id, found) {
+                    Judged::Here(one) => vec![*one],
+                    Judged::Leaving if for_launch && !self.has_open_launch() => {
+                        return Ok(Searched::Nothing(BTreeSet::from([id])));
+                    }
+                    Judged::Leaving | Judged::NotHere => continue,
                 },
             };
             let now = self.shared.tools.now();

@@ -89,7 +89,7 @@ impl NodeWork<'_> {
     async fn come_up(&mut self, from: From) -> Result<(), Failure> {
         match from {
             From::Launch(wanted, in_the_way) => self.launch_and_watch(&wanted, in_the_way).await,
-            From::Instance(id, _) => self.until_up(&id).await,
+            From::Instance(id, _) => self.until_up(&id, None, None).await,
             From::Stopped(id, otherwise) => self.start_or_launch(id, otherwise).await,
             From::Nothing(failure) => Err(failure),
         }
@@ -111,12 +111,22 @@ impl NodeWork<'_> {
         notification.instance_id = self.instance.as_ref().map(|id| id.as_str().to_owned());
         notification.comment = self.comment();
         if self.shared.outbox.report_address(notification).await {
-            self.shared.note_up(&self.name, address);
+            self.note_up(address);
             return Outcome::Up;
         }
         let unreported = || Failure::new(Cause::Slurm, "slurmctld could not be told");
         self.failure.get_or_insert_with(unreported);
         Outcome::Unreported
+    }
+
+    /// Logs that Slurm knows the address of the node.
+    fn note_up(&self, address: IpAddr) {
+        let tools = self.shared.tools;
+        let event = tools.event(EventKind::Up).of(&self.name).because(address.to_string());
+        tools.note(&match self.running {
+            Some(running) => event.since(running),
+            None => event,
+        });
     }
 
     /// Where the machine is and what it costs, for the node's comment; none if another run has launched it.
@@ -174,7 +184,7 @@ impl NodeWork<'_> {
     /// Terminates the node's instance, if any. If that fails, reconcile does it later.
     async fn terminate_own(&mut self) {
         if let Some(id) = self.instance.clone() {
-            let _ = self.terminate_unless_wanted(&id).await;
+            let _ = self.terminate(&id, true).await;
         }
     }
 }

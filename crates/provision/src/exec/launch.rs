@@ -3,7 +3,6 @@
 use super::ambiguous_launch::{Asker, IfNotFound};
 use super::cooldown::Entry;
 use super::node::{NodeWork, Permit};
-use super::until_up::Came;
 use crate::cause::Cause;
 use crate::failure::Failure;
 use crate::plan::Clear;
@@ -66,11 +65,13 @@ impl<'a> NodeWork<'a> {
                 Some(instance) => instance.into(),
                 None => self.launch(&mut order).await?,
             };
-            let failure = match self.come_up_in(&id, shown, order.places).await? {
-                Came::Up => return Ok(()),
-                Came::NoRoom(failure) => failure,
+            let Err(failure) = self.until_up(&id, shown, order.places.first()).await else {
+                return Ok(());
             };
             order.next_place();
+            if !failure.is_for_lack_of_room() || order.places.is_empty() {
+                return Err(failure);
+            }
             self.failure = Some(failure);
             self.instance = None;
             found = self.clear_the_way(vec![Clear::Terminate(id)]).await?;

@@ -52,7 +52,7 @@ pub(super) enum Seen {
     /// Its instances, as listed.
     Listed(Vec<Instance>),
     /// An instance that listings do not show, looked up by its id.
-    LookedUp(LookedUp),
+    LookedUp(InstanceId, LookedUp),
 }
 
 /// An instance that was looked up by its id.
@@ -291,25 +291,29 @@ impl<'s> Waiter<'s> {
         listing.changed.notify_waiters();
     }
 
+    /// Waits for the next listing, or looks up an instance that the listings do not show. Only a few may be looked up at
+    /// a time; if the next listing comes first, that is returned.
+    pub(super) async fn next(&mut self, hidden: Option<InstanceId>) -> Result<Seen, Failure> {
+        let Some(id) = hidden else {
+            return self.listed().await.map(Seen::Listed);
+        };
+        let _permit = tokio::select! {
+            biased;
+            permit = self.shared.listing.lookups.acquire() => permit,
+            listed = self.listed() => return listed.map(Seen::Listed),
+        };
+        let found = self.shared.look_up(&self.node, &id).await;
+        Ok(Seen::LookedUp(id, found))
+    }
+
     /// Waits for the next listing, and returns the instances of the node.
-    pub(super) async fn listed(&mut self) -> Result<Vec<Instance>, Failure> {
+    async fn listed(&mut self) -> Result<Vec<Instance>, Failure> {
         let (count, listed) = self.shared.listing.after(self.seen).await;
         self.seen = count;
         match &*listed {
             Ok(by_node) => Ok(by_node.get(&self.node).cloned().unwrap_or_default()),
             Err(failure) => Err(failure.clone()),
         }
-    }
-
-    /// Looks up an instance that the listings do not show. Only a few may be looked up at a time; if the next
-    /// listing comes first, that is returned.
-    pub(super) async fn look_up(&mut self, id: &InstanceId) -> Result<Seen, Failure> {
-        let _permit = tokio::select! {
-            biased;
-            permit = self.shared.listing.lookups.acquire() => permit,
-            listed = self.listed() => return listed.map(Seen::Listed),
-        };
-        Ok(Seen::LookedUp(self.shared.look_up(&self.node, id).await))
     }
 }
 

@@ -10,6 +10,7 @@ use futures_util::future::LocalBoxFuture;
 use hostlist::NodeName;
 use std::net::IpAddr;
 use std::rc::Rc;
+use std::time::SystemTime;
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
@@ -69,6 +70,8 @@ pub(super) struct NodeWork<'a> {
     /// An instance was terminated or stopped.
     pub(super) has_ended: bool,
     pub(super) launches: u32,
+    /// When the instance was first seen running.
+    pub(super) running: Option<SystemTime>,
     begun: Instant,
     launched: Option<Instant>,
 }
@@ -97,6 +100,7 @@ impl<'a> NodeWork<'a> {
             last_refusal: None,
             has_ended: false,
             launches: 0,
+            running: None,
             begun: Instant::now(),
             launched: None,
         }

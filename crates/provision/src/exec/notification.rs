@@ -124,63 +124,47 @@ pub(super) enum Notification {
     Reload(Reload),
 }
 
+/// How a notification is delivered.
+pub(super) struct Delivery {
+    /// The lower, the more urgent.
+    pub(super) rank: u8,
+    pub(super) on_failure: OnFailure,
+}
+
+/// What is done when slurmctld did not answer a call, or refused it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OnFailure {
+    /// It is not sent again: nobody knows what it has done.
+    GiveUp,
+    /// It is sent again if slurmctld did not answer.
+    Repeat,
+    /// It is sent again if slurmctld did not answer, and node by node if slurmctld refused it, to learn which nodes it
+    /// refuses. The others have changed by then.
+    Divide,
+}
+
 impl Notification {
     pub(super) fn of_failure(failure: &Failure) -> Self {
         let (still, cause) = (Still::PoweringUp, failure.cause);
         Self::Return { still, cause, reason: our_reason(&failure.text) }
     }
 
-    /// The lower, the more urgent: failed nodes first, so that their jobs are requeued, then nodes that are up.
-    pub(super) fn rank(&self) -> u8 {
-        match self {
-            Self::Return { .. } => 0,
-            Self::Confirm => 1,
-            Self::Addresses => 2,
-            Self::Release => 3,
-            Self::Drain { .. } | Self::Condemn { .. } | Self::Undrain | Self::ReturnToService => 4,
-            Self::Reboot(_) | Self::Submit(_) | Self::Reload(_) => 5,
-            Self::ReleaseReservation | Self::Topology(_) | Self::Comment(..) => 6,
-        }
-    }
-
-    /// True if it may be sent again after slurmctld did not answer: whoever is powered down or put in service is
-    /// asked for its state first.
-    pub(super) fn is_repeatable(&self) -> bool {
-        match self {
-            Self::Return { .. }
-            | Self::Confirm
-            | Self::Addresses
-            | Self::Release
-            | Self::Drain { .. }
-            | Self::Condemn { .. }
-            | Self::ReleaseReservation
-            | Self::Topology(_)
-            | Self::Undrain
-            | Self::ReturnToService
-            | Self::Comment(..) => true,
-            Self::Reboot(_) | Self::Submit(_) | Self::Reload(_) => false,
-        }
-    }
-
-    /// True if it may be sent again node by node after slurmctld refused it, to learn which nodes it refuses. The
-    /// others have changed by then, and a node in service is not returned to it twice.
-    pub(super) fn is_divisible(&self) -> bool {
-        match self {
-            Self::Return { .. }
-            | Self::Addresses
-            | Self::Drain { .. }
-            | Self::Topology(_)
-            | Self::Undrain => true,
-            Self::Confirm
-            | Self::Release
-            | Self::Condemn { .. }
-            | Self::ReleaseReservation
-            | Self::ReturnToService
-            | Self::Reboot(_)
-            | Self::Submit(_)
-            | Self::Comment(..)
-            | Self::Reload(_) => false,
-        }
+    /// How urgent it is, and what is done when it fails. Failed nodes come first, so that their jobs are requeued, then
+    /// nodes that are up. Whoever is powered down or put in service is asked for its state first, so that it may be
+    /// sent again; but a node in service is not returned to it twice.
+    pub(super) fn delivery(&self) -> Delivery {
+        let (rank, on_failure) = match self {
+            Self::Return { .. } => (0, OnFailure::Divide),
+            Self::Confirm => (1, OnFailure::Repeat),
+            Self::Addresses => (2, OnFailure::Divide),
+            Self::Release => (3, OnFailure::Repeat),
+            Self::Drain { .. } | Self::Undrain => (4, OnFailure::Divide),
+            Self::Condemn { .. } | Self::ReturnToService => (4, OnFailure::Repeat),
+            Self::Reboot(_) | Self::Submit(_) | Self::Reload(_) => (5, OnFailure::GiveUp),
+            Self::Topology(_) => (6, OnFailure::Divide),
+            Self::ReleaseReservation | Self::Comment(..) => (6, OnFailure::Repeat),
+        };
+        Delivery { rank, on_failure }
     }
 
     /// Makes one call about these nodes.

@@ -1,6 +1,6 @@
 //! The outbox: everything that Slurm is told goes through here, many nodes in one call, one call at a time.
 
-use super::notification::{Notification, Taken, Verdict};
+use super::notification::{Notification, OnFailure, Taken, Verdict};
 use super::shared::Shared;
 use crate::failure::Failure;
 use crate::plan::without_our_prefix;
@@ -206,7 +206,7 @@ impl Outbox {
             return None;
         }
         let mut queue = self.queue.borrow_mut();
-        let call = queue.iter_mut().min_by_key(|call| call.notification.rank())?;
+        let call = queue.iter_mut().min_by_key(|call| call.notification.delivery().rank)?;
         call.status = Status::Sending;
         let addresses = call.letters.values().filter_map(|letter| letter.address.clone());
         Some((call.notification.clone(), call.nodes(), addresses.collect()))
@@ -230,14 +230,15 @@ impl Outbox {
         self.changed.notify_waiters();
         let kind = result.as_ref().err().map(Error::kind);
         let silent = kind == Some(ErrorKind::Unavailable);
-        if silent && tries < MOST_TRIES && notification.is_repeatable() {
+        let on_failure = notification.delivery().on_failure;
+        if silent && tries < MOST_TRIES && on_failure != OnFailure::GiveUp {
             self.tries.set(tries + 1);
             call.status = Status::Closed;
             self.queue.borrow_mut().push(call);
             return None;
         }
         self.tries.set(0);
-        if kind.is_some() && !silent && nodes.len() > 1 && notification.is_divisible() {
+        if kind.is_some() && !silent && nodes.len() > 1 && on_failure == OnFailure::Divide {
             self.queue.borrow_mut().extend(call.split());
             return None;
         }

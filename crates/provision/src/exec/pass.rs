@@ -6,7 +6,7 @@
 use super::LAST_ANSWERS;
 use super::bring_up::From;
 use super::node::NodeWork;
-use super::shared::{Passed, Setting, Shared};
+use super::shared::{Passed, Shared};
 use super::take_down::TakeDown;
 use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
@@ -16,7 +16,6 @@ use crate::state::NodeLock;
 use cloud_core::InstanceId;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use hostlist::NodeName;
-use slurmctl::JobId;
 use std::rc::Rc;
 use tokio::task::coop::unconstrained;
 use tokio::time::{Instant, sleep_until};
@@ -33,27 +32,15 @@ pub(super) struct Task {
 #[derive(Debug)]
 pub(super) enum Goal {
     /// Bring the node up; with `tells`, report its address to Slurm.
-    Up {
-        from: From,
-        tells: bool,
-    },
+    Up { from: From, tells: bool },
+    /// Terminate the node's instances.
     Down(TakeDown),
-    /// No instance is listed, but an unanswered launch may still create one.
-    StaysDown(TakeDown),
     /// Wait until terminated instances are gone.
     Gone(Vec<InstanceId>),
 }
 
 /// Works until every node has an outcome, and the outbox is empty or has given up.
-pub(super) async fn pass(
-    setting: Setting<'_>,
-    tasks: Vec<Task>,
-    comments: Vec<(JobId, String)>,
-) -> (Passed, Cooldowns) {
-    let shared = Shared::new(setting, tasks.iter().map(|task| task.node.clone()));
-    for (job, text) in comments {
-        shared.outbox.comment(job, text);
-    }
+pub(super) async fn pass(shared: Shared<'_>, tasks: Vec<Task>) -> (Passed, Cooldowns) {
     // Nodes that fail at the same moment share one call to Slurm, so no node may be interrupted by
     // the scheduler before all of them have been polled.
     unconstrained(carry_out(&shared, tasks)).await;
@@ -107,7 +94,6 @@ impl NodeWork<'_> {
         match goal {
             Goal::Up { from, tells } => self.bring_up(from, tells).await,
             Goal::Down(how) => self.take_down(how).await,
-            Goal::StaysDown(how) => self.sweep(how).await,
             Goal::Gone(ids) => self.wait_gone(ids).await,
         }
     }

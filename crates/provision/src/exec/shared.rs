@@ -4,6 +4,7 @@ use super::launch_batch::Batches;
 use super::listing::Listing;
 use super::node::{NodeWork, Permit};
 use super::outbox::Outbox;
+use super::stage::Executor;
 use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
 use crate::failure::{Failure, Names};
@@ -27,13 +28,13 @@ const YIELD_PAUSE: Duration = Duration::from_secs(2);
 
 /// The result of one pass.
 #[derive(Debug, Default)]
-pub(crate) struct Passed {
-    pub(crate) reports: BTreeMap<NodeName, NodeReport>,
-    pub(crate) warnings: BTreeSet<String>,
+pub(super) struct Passed {
+    pub(super) reports: BTreeMap<NodeName, NodeReport>,
+    pub(super) warnings: BTreeSet<String>,
     /// The locks, for the next stage.
-    pub(crate) locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
+    pub(super) locks: BTreeMap<NodeName, Box<dyn NodeLock>>,
     /// The addresses and instances of nodes that came up.
-    pub(crate) addresses: BTreeMap<NodeName, (IpAddr, InstanceId)>,
+    pub(super) addresses: BTreeMap<NodeName, (IpAddr, InstanceId)>,
 }
 
 /// What the nodes of a run share.
@@ -41,7 +42,8 @@ pub(super) struct Shared<'a> {
     pub(super) tools: &'a Tools<'a>,
     pub(super) site: &'a Site,
     pub(super) deadline: Instant,
-    pub(super) groups: Vec<JobGroup>,
+    /// The jobs that get all of their nodes or none.
+    pub(super) groups: &'a [JobGroup],
     pub(super) listing: Listing,
     pub(super) outbox: Outbox,
     pub(super) cooldowns: RefCell<Cooldowns>,
@@ -49,14 +51,12 @@ pub(super) struct Shared<'a> {
     pub(super) probing: RefCell<BTreeMap<Pool, NodeName>>,
     pub(super) probes_changed: Notify,
     pub(super) passed: RefCell<Passed>,
-    /// When the instances of nodes were first seen running.
-    running: RefCell<BTreeMap<NodeName, SystemTime>>,
     /// The jobs of each node, for the log.
-    jobs: BTreeMap<NodeName, Vec<u32>>,
+    jobs: BTreeMap<&'a NodeName, Vec<u32>>,
     signals: BTreeMap<NodeName, Rc<Signals>>,
     requests: Semaphore,
     /// Locks are kept for the next stage.
-    keeps_locks: bool,
+    pub(super) keeps_locks: bool,
     /// When this run locked the nodes.
     begun: SystemTime,
     /// What the cloud says about itself.
@@ -133,24 +133,18 @@ impl Signals {
     }
 }
 
-/// What a pass needs, besides its nodes.
-pub(super) struct Setting<'a> {
-    pub(super) tools: &'a Tools<'a>,
-    pub(super) site: &'a Site,
-    pub(super) deadline: Instant,
-    pub(super) cooldowns: Cooldowns,
-    /// The jobs that get all of their nodes or none.
-    pub(super) groups: Vec<JobGroup>,
-    pub(super) keeps_locks: bool,
-}
-
 impl<'a> Shared<'a> {
-    pub(super) fn new(setting: Setting<'a>, nodes: impl Iterator<Item = NodeName>) -> Self {
-        let Setting { tools, site, deadline, cooldowns, groups, keeps_locks } = setting;
-        let mut jobs: BTreeMap<NodeName, Vec<u32>> = BTreeMap::new();
-        for group in &groups {
+    pub(super) fn new(
+        executor: &Executor<'a>,
+        groups: &'a [JobGroup],
+        nodes: impl Iterator<Item = NodeName>,
+        outbox: Outbox,
+    ) -> Self {
+        let &Executor { tools, site, deadline, .. } = executor;
+        let mut jobs: BTreeMap<&NodeName, Vec<u32>> = BTreeMap::new();
+        for group in groups {
             for node in &group.nodes {
-                jobs.entry(node.clone()).or_default().push(group.job.get());
+                jobs.entry(node).or_default().push(group.job.get());
             }
         }
         Self {
@@ -159,16 +153,15 @@ impl<'a> Shared<'a> {
             deadline,
             groups,
             jobs,
-            running: RefCell::default(),
             listing: Listing::new(),
-            outbox: Outbox::default(),
-            cooldowns: RefCell::new(cooldowns),
+            outbox,
+            cooldowns: RefCell::new(executor.cooldowns.clone()),
             probing: RefCell::default(),
             probes_changed: Notify::new(),
             passed: RefCell::default(),
             signals: nodes.map(|node| (node, Rc::default())).collect(),
+            keeps_locks: false,
             requests: Semaphore::new(site.policies.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
-            keeps_locks,
             begun: tools.now(),
             cloud: tools.cloud.describe(),
             batches: Batches::default(),
@@ -182,24 +175,6 @@ impl<'a> Shared<'a> {
     /// The jobs that wait for a node.
     pub(super) fn jobs_of(&self, node: &NodeName) -> impl Iterator<Item = u32> {
         self.jobs.get(node).into_iter().flatten().copied()
-    }
-
-    /// Remembers when an instance was first seen running.
-    pub(super) fn seen_running(&self, node: &NodeName) {
-        let mut running = self.running.borrow_mut();
-        if !running.contains_key(node) {
-            running.insert(node.clone(), self.tools.now());
-        }
-    }
-
-    /// Notes that Slurm knows the address of a node.
-    pub(super) fn note_up(&self, node: &NodeName, address: IpAddr) {
-        let event = self.tools.event(EventKind::Up).of(node).because(address.to_string());
-        let running = self.running.borrow_mut().remove(node);
-        self.tools.note(&match running {
-            Some(running) => event.since(running),
-            None => event,
-        });
     }
 
     /// Notes that a node was returned to Slurm.
@@ -304,10 +279,8 @@ impl<'a> Shared<'a> {
             passed.addresses.insert(node.clone(), (address, id));
         }
         passed.reports.insert(node.clone(), work.report(outcome));
-        if self.keeps_locks
-            && let Some(lock) = work.into_lock()
-        {
-            passed.locks.insert(node, lock);
+        if self.keeps_locks {
+            passed.locks.extend(work.into_lock().map(|lock| (node, lock)));
         }
     }
 }
@@ -315,10 +288,12 @@ impl<'a> Shared<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::Operation;
     use crate::site::Identity;
     use crate::state::{MemoryState, State as _};
-    use crate::tools::{Cancel, Files};
+    use crate::world::Roster;
     use cloud_core::memory::{MemoryCloud, MemoryCloudSettings};
+    use slurmconf::Config;
     use slurmctl::memory::{MemorySlurm, MemorySlurmSettings};
 
     #[tokio::test(start_paused = true)]
@@ -326,26 +301,14 @@ mod tests {
     {
         let node = NodeName::new("n1")?;
         let slurm = MemorySlurm::new(MemorySlurmSettings::cloud(&"n1".parse()?));
+        let cloud = MemoryCloud::new(MemoryCloudSettings::default());
         let state = MemoryState::new();
-        let tools = Tools {
-            cloud: &MemoryCloud::new(MemoryCloudSettings::default()),
-            slurm: &slurm,
-            state: &state,
-            clock: &|| SystemTime::UNIX_EPOCH,
-            progress: &(),
-            files: &Files::default(),
-            run: "test",
-            cancel: Cancel::never(),
-        };
-        let setting = Setting {
-            tools: &tools,
-            site: &Site::new(Identity::cluster("blue")),
-            deadline: Instant::now() + Duration::from_mins(9),
-            cooldowns: Cooldowns::new(),
-            groups: Vec::new(),
-            keeps_locks: false,
-        };
-        let shared = Shared::new(setting, [node.clone()].into_iter());
+        let clock = || SystemTime::UNIX_EPOCH;
+        let tools = Tools { clock: &clock, ..Tools::new(&cloud, &slurm, &state) };
+        let (site, config) = (Site::new(Identity::cluster("blue")), Config::default());
+        let (roster, deadline) = (Roster::new(&config), Instant::now() + Duration::from_mins(9));
+        let executor = Executor::new(&tools, &site, &roster, Operation::Start, deadline);
+        let shared = Shared::new(&executor, &[], [node.clone()].into_iter(), Outbox::default());
         let wish = |since| state.ask_to_yield(std::slice::from_ref(&node), since + WISH);
         wish(SystemTime::UNIX_EPOCH)?;
         shared.yield_nodes();

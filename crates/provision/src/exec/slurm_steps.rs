@@ -16,7 +16,7 @@ use slurmctl::{ErrorKind, NodeAddress};
 use tokio::time::{Instant, timeout_at};
 
 impl Executor<'_> {
-    /// Carries out one step, or leaves it in the outbox, whose calls are sent at the end.
+    /// Waits for what the step waits for, and leaves in the outbox what Slurm is to be told.
     pub(super) async fn slurm_step(&mut self, step: SlurmStep, outbox: &Outbox) {
         match step {
             SlurmStep::ReturnToSlurm { node, cause, reason } => {
@@ -33,32 +33,30 @@ impl Executor<'_> {
             SlurmStep::Drain { nodes, reason } => {
                 // Nobody asked a reconcile for this drain.
                 let only_asleep = self.report.operation == Operation::Reconcile;
-                self.tell(Notification::Drain { reason, only_asleep }, nodes).await;
+                outbox.tell(Notification::Drain { reason, only_asleep }, nodes);
             }
             SlurmStep::Condemn { node, seen, reason } => {
-                self.tell(Notification::Condemn { seen, reason }, [node]).await;
+                outbox.tell(Notification::Condemn { seen, reason }, [node]);
             }
             SlurmStep::ReleaseReservation { node } => {
-                self.tell(Notification::ReleaseReservation, [node]).await;
+                outbox.tell(Notification::ReleaseReservation, [node]);
             }
             SlurmStep::SetTopology { nodes, place } => {
-                self.tell(Notification::Topology(place), nodes).await;
+                outbox.tell(Notification::Topology(place), nodes);
             }
             SlurmStep::WaitDrained { nodes, reason, deadline } => {
                 self.wait_drained(nodes, &reason, deadline).await;
             }
             SlurmStep::RebootBySlurm { nodes, reason } => {
-                self.tell(Notification::Reboot(reason), nodes).await;
+                outbox.tell(Notification::Reboot(reason), nodes);
             }
             SlurmStep::Submit { job } => {
                 let node = job.node.clone();
-                self.tell(Notification::Submit(job), [node]).await;
+                outbox.tell(Notification::Submit(job), [node]);
             }
-            SlurmStep::ReportAddresses { nodes } => self.report_addresses(nodes).await,
-            SlurmStep::Comment { job, text } => {
-                self.announce(Notification::Comment(job, text)).await;
-            }
-            SlurmStep::Reload(how) => self.announce(Notification::Reload(how)).await,
+            SlurmStep::ReportAddresses { nodes } => self.report_addresses(nodes, outbox).await,
+            SlurmStep::Comment { job, text } => outbox.comment(job, text),
+            SlurmStep::Reload(how) => outbox.announce(Notification::Reload(how)),
         }
     }
 
@@ -76,22 +74,6 @@ impl Executor<'_> {
             | Operation::Rollout
             | Operation::Deploy => Still::Awaited,
         }
-    }
-
-    async fn tell(
-        &mut self,
-        notification: Notification,
-        nodes: impl IntoIterator<Item = NodeName>,
-    ) {
-        let outbox = Outbox::default();
-        outbox.tell(notification, nodes);
-        self.send(outbox).await;
-    }
-
-    async fn announce(&mut self, notification: Notification) {
-        let outbox = Outbox::default();
-        outbox.announce(notification);
-        self.send(outbox).await;
     }
 
     /// Sends what is in an outbox. A reconcile does the rest the next time when its time is up; what others send
@@ -168,7 +150,7 @@ impl Executor<'_> {
     }
 
     /// Reports the addresses of nodes. A node without an address fails.
-    async fn report_addresses(&mut self, nodes: Vec<NodeName>) {
+    async fn report_addresses(&mut self, nodes: Vec<NodeName>, outbox: &Outbox) {
         let why = self.find_addresses(&nodes).await.err();
         let (known, unknown): (Vec<NodeName>, Vec<NodeName>) =
             nodes.into_iter().partition(|node| self.addresses.contains_key(node));
@@ -178,9 +160,7 @@ impl Executor<'_> {
             address.instance_id = Some(id.as_str().to_owned());
             Some(address)
         };
-        let outbox = Outbox::default();
         outbox.tell_addresses(known.iter().filter_map(address));
-        self.send(outbox).await;
         let (cause, why) = why.unwrap_or((Cause::NotFound, "the cloud shows no address".into()));
         for node in unknown {
             let report = NodeReport::new(Outcome::Failed);

@@ -4,7 +4,7 @@ use super::bring_up::From;
 use super::outbox::Outbox;
 use super::pass::{Goal, Task, pass};
 use super::rebuild::{Renew, Renewal};
-use super::shared::{Passed, Setting};
+use super::shared::Shared;
 use super::take_down::TakeDown;
 use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
@@ -21,7 +21,6 @@ use crate::world::Roster;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
 use slurmconf::Config;
-use slurmctl::JobId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::time::SystemTime;
@@ -177,8 +176,12 @@ impl<'a> Executor<'a> {
         let tasks = std::mem::take(&mut work.tasks);
         if !tasks.is_empty() {
             self.let_go_of_idle(plan);
-            let comments = work.take_comments();
-            self.pass(tasks, &plan.groups, comments, last).await;
+            let outbox = Outbox::default();
+            let is_comment = |step: &mut SlurmStep| matches!(step, SlurmStep::Comment { .. });
+            for comment in work.slurm.extract_if(.., is_comment) {
+                self.slurm_step(comment, &outbox).await;
+            }
+            self.pass(tasks, &plan.groups, outbox, last).await;
         }
         self.carry_out_rest(work).await;
         let is_new = |node: &NodeName| self.report.has_failed(node) && !before.contains(node);
@@ -206,11 +209,12 @@ impl<'a> Executor<'a> {
             }
             Step::Slurm(step) => work.slurm.push(step),
             Step::File(step) => work.files.push(step),
+            // No instance is listed, but a launch without an answer may yet show one.
             Step::Report(ReportStep::Nothing { node, why: Why::NoInstance | Why::Leaving })
                 if stops(operation) && self.has_open_launch(&node) =>
             {
-                let how = self.take_down(Vec::new(), false);
-                work.tasks.push(self.task(node, Goal::StaysDown(how)));
+                let how = self.take_down(Vec::new(), true);
+                work.tasks.push(self.task(node, Goal::Down(how)));
             }
             Step::Report(step) => self.note(step, &mut work.rests),
         }
@@ -253,7 +257,7 @@ impl<'a> Executor<'a> {
     }
 
     fn take_down(&self, ids: Vec<InstanceId>, sweeps: bool) -> TakeDown {
-        TakeDown { ids, keeps: false, sweeps, confirms: self.confirms, confirmed: None }
+        TakeDown { ids, keeps: false, sweeps, confirms: self.confirms }
     }
 
     /// Reports what is not done, and collects the nodes that rest.
@@ -294,8 +298,8 @@ impl<'a> Executor<'a> {
             self.slurm_step(step, &outbox).await;
         }
         self.rest(&work.rests);
-        self.rebuild(work.renewals).await;
         self.send(outbox).await;
+        self.rebuild(work.renewals).await;
     }
 
     /// Releases the locks of nodes to which nothing is done: the machines of others take minutes, and Slurm may want one
@@ -311,27 +315,13 @@ impl<'a> Executor<'a> {
         }
     }
 
-    async fn pass(
-        &mut self,
-        tasks: Vec<Task>,
-        groups: &[JobGroup],
-        comments: Vec<(JobId, String)>,
-        last: bool,
-    ) {
-        let setting = Setting {
-            tools: self.tools,
-            site: self.site,
-            deadline: self.deadline,
-            cooldowns: std::mem::take(&mut self.cooldowns),
-            groups: groups.to_vec(),
-            keeps_locks: !last,
-        };
-        let (passed, cooldowns) = pass(setting, tasks, comments).await;
+    /// Works on nodes, and meanwhile sends what is in the outbox.
+    async fn pass(&mut self, tasks: Vec<Task>, groups: &[JobGroup], outbox: Outbox, last: bool) {
+        let nodes = tasks.iter().map(|task| task.node.clone());
+        let mut shared = Shared::new(self, groups, nodes, outbox);
+        shared.keeps_locks = !last;
+        let (passed, cooldowns) = pass(shared, tasks).await;
         self.cooldowns = cooldowns;
-        self.take(passed);
-    }
-
-    fn take(&mut self, passed: Passed) {
         self.locks.extend(passed.locks);
         self.addresses.extend(passed.addresses);
         for (node, report) in passed.reports {
@@ -380,16 +370,4 @@ struct Work {
     slurm: Vec<SlurmStep>,
     files: Vec<FileStep>,
     rests: Vec<(NodeName, Cause, SystemTime)>,
-}
-
-impl Work {
-    /// The comments for jobs, which a pass sends while it works.
-    fn take_comments(&mut self) -> Vec<(JobId, String)> {
-        let is_comment = |step: &mut SlurmStep| matches!(step, SlurmStep::Comment { .. });
-        let comments = self.slurm.extract_if(.., is_comment);
-        let comment = |step| {
-            if let SlurmStep::Comment { job, text } = step { Some((job, text)) } else { None }
-        };
-        comments.filter_map(comment).collect()
-    }
 }

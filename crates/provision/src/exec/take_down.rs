@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// How long Slurm's confirmation that a node may go down is valid.
-const LAST_WORD: Duration = Duration::from_secs(2);
+const CONFIRMED: Duration = Duration::from_secs(2);
 
 /// How to take a node down.
 #[derive(Debug)]
@@ -27,15 +27,6 @@ pub(super) struct TakeDown {
     /// Ask Slurm before each termination whether it wants the node again: while the cloud was slow, the
     /// node may have come up and got a job.
     pub(super) confirms: bool,
-    /// When Slurm last confirmed that it does not.
-    pub(super) confirmed: Option<Instant>,
-}
-
-impl TakeDown {
-    fn needs_word(&self) -> bool {
-        let fresh = |at: Instant| at.elapsed() < LAST_WORD;
-        self.confirms && !self.confirmed.is_some_and(fresh)
-    }
 }
 
 impl NodeWork<'_> {
@@ -45,13 +36,13 @@ impl NodeWork<'_> {
             return outcome;
         }
         if how.sweeps && self.has_open_launch() {
-            return self.sweep(how).await;
+            return self.sweep(TakeDown { keeps: false, ..how }).await;
         }
         Outcome::Down
     }
 
     /// Terminates what an unanswered launch may still create.
-    pub(super) async fn sweep(&mut self, mut how: TakeDown) -> Outcome {
+    async fn sweep(&mut self, mut how: TakeDown) -> Outcome {
         loop {
             let signals = Rc::clone(&self.signals);
             let searched = tokio::select! {
@@ -74,7 +65,7 @@ impl NodeWork<'_> {
             if let Err(outcome) = self.terminate_all(&mut how).await {
                 return outcome;
             }
-            if !how.sweeps || !self.has_open_launch() {
+            if !self.has_open_launch() {
                 return Outcome::Down;
             }
         }
@@ -99,13 +90,15 @@ impl NodeWork<'_> {
 
     /// Terminates all instances; goes on with the others if one fails.
     async fn terminate_all(&mut self, how: &mut TakeDown) -> Result<(), Outcome> {
+        let mut confirmed: Option<Instant> = None;
         while let Some(id) = how.ids.pop() {
             let mut retry = Retry::default();
             loop {
                 let permit = self.permit().await;
-                if how.needs_word() {
+                if how.confirms && confirmed.is_none_or(|at| at.elapsed() >= CONFIRMED) {
                     drop(permit);
                     self.confirm(how).await?;
+                    confirmed = Some(Instant::now());
                     continue;
                 }
                 let end = if how.keeps { End::Stop } else { End::Terminate };
@@ -128,9 +121,7 @@ impl NodeWork<'_> {
     /// Asks Slurm whether it wants the node again. Without an answer, a stop that Slurm asked for goes on,
     /// and what reconcile found stays until Slurm answers.
     async fn confirm(&mut self, how: &mut TakeDown) -> Result<(), Outcome> {
-        let wanted = self.shared.outbox.is_wanted(&self.name).await;
-        how.confirmed = Some(Instant::now());
-        match wanted {
+        match self.shared.outbox.is_wanted(&self.name).await {
             Some(false) => Ok(()),
             Some(true) => {
                 let words = Why::WantedAgain.to_string();

@@ -33,7 +33,7 @@ impl NodeWork<'_> {
             }
         }
         while let Some(id) = ids.pop() {
-            if let Err(failure) = self.terminate(&id).await {
+            if let Err(failure) = self.terminate(&id, false).await {
                 return Err(self.failure.clone().unwrap_or(failure));
             }
             leaving.insert(id);
@@ -49,8 +49,9 @@ impl NodeWork<'_> {
         Ok(None)
     }
 
-    /// Terminates an instance, with retries: termination is idempotent.
-    pub(super) async fn terminate(&mut self, id: &InstanceId) -> Result<(), Failure> {
+    /// Terminates an instance, with retries: termination is idempotent. With `asks`, before each repeat Slurm is asked
+    /// whether it has resumed the node, whose job then runs there.
+    pub(super) async fn terminate(&mut self, id: &InstanceId, asks: bool) -> Result<(), Failure> {
         let mut retry = Retry::default();
         loop {
             let permit = self.permit().await;
@@ -58,20 +59,7 @@ impl NodeWork<'_> {
                 return Ok(());
             };
             self.pause_or_fail(id, &mut retry, &error).await?;
-        }
-    }
-
-    /// Terminates an instance of a node that went back to Slurm. Before each repeat Slurm is asked again: it may have
-    /// resumed the node, whose job then runs there.
-    pub(super) async fn terminate_unless_wanted(&mut self, id: &InstanceId) -> Result<(), Failure> {
-        let mut retry = Retry::default();
-        loop {
-            let permit = self.permit().await;
-            let Err(error) = self.request_end(id, End::Terminate, permit).await else {
-                return Ok(());
-            };
-            self.pause_or_fail(id, &mut retry, &error).await?;
-            if self.shared.outbox.is_wanted(&self.name).await != Some(false) {
+            if asks && self.shared.outbox.is_wanted(&self.name).await != Some(false) {
                 return Ok(());
             }
         }
@@ -118,17 +106,14 @@ impl NodeWork<'_> {
         let mut waiter = Waiter::new(self.shared, &self.name, Wait::Gone);
         let mut hidden: Option<InstanceId> = None;
         while !ids.is_empty() {
-            let shown = match hidden.take() {
-                None => waiter.listed().await?,
-                Some(id) => match waiter.look_up(&id).await? {
-                    Seen::Listed(shown) => shown,
-                    Seen::LookedUp(found) => {
-                        if self.is_gone(&id, &found) {
-                            ids.remove(&id);
-                        }
-                        continue;
+            let shown = match waiter.next(hidden.take()).await? {
+                Seen::Listed(shown) => shown,
+                Seen::LookedUp(id, found) => {
+                    if self.is_gone(&id, &found) {
+                        ids.remove(&id);
                     }
-                },
+                    continue;
+                }
             };
             let now = self.shared.tools.now();
             let is_other = |one: &&Instance| {

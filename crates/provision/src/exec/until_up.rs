@@ -22,15 +22,8 @@ const APART: Duration = Duration::from_millis(1500);
 /// How often a start of a stopped instance is requested.
 const MOST_STARTS: u32 = 3;
 
-/// How waiting for an instance ended.
-pub(super) enum Came {
-    Up,
-    /// No capacity here, but other places are left.
-    NoRoom(Failure),
-}
-
 /// The state in which a watched instance was found.
-enum Stands {
+enum Watched {
     Up,
     Stopped,
     /// It will never run.
@@ -38,24 +31,17 @@ enum Stands {
 }
 
 impl NodeWork<'_> {
-    /// Waits until an existing instance is up.
-    pub(super) async fn until_up(&mut self, id: &InstanceId) -> Result<(), Failure> {
-        match self.come_up_in(id, None, &[]).await? {
-            Came::Up => Ok(()),
-            Came::NoRoom(failure) => Err(failure),
-        }
-    }
-
-    /// Waits until an instance that was launched in the first of these places is up.
-    pub(super) async fn come_up_in(
+    /// Waits until an instance is up. One that was launched in a place for which the cloud turns out to have no capacity
+    /// closes the pool of that place.
+    pub(super) async fn until_up(
         &mut self,
         id: &InstanceId,
         shown: Option<Instance>,
-        places: &[Place],
-    ) -> Result<Came, Failure> {
+        place: Option<&Place>,
+    ) -> Result<(), Failure> {
         match self.watch(id, shown, false).await? {
-            Stands::Lost(instance) => self.lost(&instance, places),
-            Stands::Up | Stands::Stopped => Ok(Came::Up),
+            Watched::Up | Watched::Stopped => Ok(()),
+            Watched::Lost(instance) => Err(self.lost(&instance, place)),
         }
     }
 
@@ -86,14 +72,9 @@ impl NodeWork<'_> {
         loop {
             unheard = if self.start(id).await? { 0 } else { unheard + 1 };
             match self.watch(id, None, (1..MOST_STARTS).contains(&unheard)).await? {
-                Stands::Up => return Ok(()),
-                Stands::Stopped => {}
-                Stands::Lost(instance) => {
-                    return match self.lost(&instance, &[])? {
-                        Came::Up => Ok(()),
-                        Came::NoRoom(failure) => Err(failure),
-                    };
-                }
+                Watched::Up => return Ok(()),
+                Watched::Stopped => {}
+                Watched::Lost(instance) => return Err(self.lost(&instance, None)),
             }
         }
     }
@@ -136,7 +117,7 @@ impl NodeWork<'_> {
         id: &InstanceId,
         mut shown: Option<Instance>,
         until_stopped: bool,
-    ) -> Result<Stands, Failure> {
+    ) -> Result<Watched, Failure> {
         let mut waiter = Waiter::new(self.shared, &self.name, self.wait_for(id));
         let (mut listed, mut missed, mut stalled) = (false, 0, 0);
         let mut counted: Option<Instant> = None;
@@ -144,7 +125,7 @@ impl NodeWork<'_> {
             let hidden = missed >= if listed { MISSED } else { MISSED_NEW };
             let instance = match shown.take() {
                 Some(instance) => Some(instance),
-                None => self.next_sight(id, &mut waiter, hidden).await?,
+                None => self.shown_next(id, &mut waiter, hidden).await?,
             };
             let counts = counted.is_none_or(|last| last.elapsed() >= APART);
             if counts {
@@ -156,20 +137,20 @@ impl NodeWork<'_> {
             };
             (missed, listed) = (0, true);
             if instance.state == InstanceState::Running {
-                self.shared.seen_running(&self.name);
+                self.running.get_or_insert_with(|| self.shared.tools.now());
             }
             match instance.state {
                 InstanceState::Running if instance.address.is_some() => {
                     self.address = instance.address;
-                    return Ok(Stands::Up);
+                    return Ok(Watched::Up);
                 }
                 InstanceState::Running if self.history == History::Launched => {
                     self.history = History::Ran;
                 }
                 InstanceState::Failed | InstanceState::Terminating | InstanceState::Terminated => {
-                    return Ok(Stands::Lost(Box::new(instance)));
+                    return Ok(Watched::Lost(Box::new(instance)));
                 }
-                InstanceState::Stopped if until_stopped => return Ok(Stands::Stopped),
+                InstanceState::Stopped if until_stopped => return Ok(Watched::Stopped),
                 // The first listings may still show the state before the start.
                 InstanceState::Stopped => stalled += u32::from(counts),
                 InstanceState::Pending
@@ -193,54 +174,49 @@ impl NodeWork<'_> {
 
     /// The instance as the next listing shows it, or as looked up by its id if it is hidden from listings. None
     /// if it is not shown.
-    async fn next_sight(
+    async fn shown_next(
         &mut self,
         id: &InstanceId,
         waiter: &mut Waiter<'_>,
         hidden: bool,
     ) -> Result<Option<Instance>, Failure> {
-        let seen =
-            if hidden { waiter.look_up(id).await? } else { Seen::Listed(waiter.listed().await?) };
-        let gone = match seen {
+        let found = match waiter.next(hidden.then(|| id.clone())).await? {
             Seen::Listed(all) => return Ok(all.into_iter().find(|one| one.id == *id)),
-            Seen::LookedUp(LookedUp::Instance(instance)) => return Ok(Some(*instance)),
-            Seen::LookedUp(LookedUp::Unknown) => return Ok(None),
-            Seen::LookedUp(LookedUp::Missing) => {
+            Seen::LookedUp(_, found) => found,
+        };
+        let gone = match found {
+            LookedUp::Instance(instance) => return Ok(Some(*instance)),
+            LookedUp::Unknown => return Ok(None),
+            LookedUp::Missing => {
                 Failure::new(Cause::NotFound, "the instance disappeared while it was started")
             }
-            Seen::LookedUp(LookedUp::NotOurs) => {
-                Failure::new(Cause::Conflict, "the instance is not ours any more")
-            }
+            LookedUp::NotOurs => Failure::new(Cause::Conflict, "the instance is not ours any more"),
         };
         self.disown(id);
         Err(gone)
     }
 
-    /// Handles an instance that will never run. Its fault counts like a refusal of the launch.
-    fn lost(&mut self, instance: &Instance, places: &[Place]) -> Result<Came, Failure> {
+    /// Why an instance will never run. Its fault counts like a refusal of the launch in that place.
+    fn lost(&mut self, instance: &Instance, place: Option<&Place>) -> Failure {
         if instance.state == InstanceState::Failed {
             self.history = History::Failed;
         }
         let Some(fault) = &instance.fault else {
             if instance.state == InstanceState::Failed {
-                return Err(Failure::new(Cause::Unavailable, "launch: the instance failed"));
+                return Failure::new(Cause::Unavailable, "launch: the instance failed");
             }
             // Somebody else terminated it.
             if let Some(id) = self.instance.take() {
                 self.note_termination(&id);
             }
-            let text = "the instance was removed while it was started";
-            return Err(Failure::new(Cause::Conflict, text));
+            return Failure::new(Cause::Conflict, "the instance was removed while it was started");
         };
-        let failure = Failure::of_fault(fault, places.first(), self.names());
-        let place = places.first().map(Place::recorded).unwrap_or_default();
-        self.note_refused(failure.cause, &failure.text, place);
-        if !matches!(fault.kind, ErrorKind::Capacity | ErrorKind::Quota) {
-            return Err(failure);
-        }
-        if let Some(place) = places.first() {
+        let failure = Failure::of_fault(fault, place, self.names());
+        let recorded = place.map(Place::recorded).unwrap_or_default();
+        self.note_refused(failure.cause, &failure.text, recorded);
+        if let Some(place) = place.filter(|_| failure.is_for_lack_of_room()) {
             self.shared.cool_down(place, failure.cause);
         }
-        if places.len() > 1 { Ok(Came::NoRoom(failure)) } else { Err(failure) }
+        failure
     }
 }
