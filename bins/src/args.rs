@@ -1,14 +1,14 @@
 //! Options that all programs have.
 
-use crate::config::duration;
 use crate::diagnostic::Diagnostic;
 use crate::output::Volume;
 use clap::{ArgAction, Args, ValueEnum};
 use history::{Zone, moment};
 use hostlist::{ErrorKind, Hostlist, Parser};
+use slurmconf::yaml::duration;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Default path of the configuration.
 pub const CONFIG: &str = "/etc/citc/startnode.yaml";
@@ -100,6 +100,12 @@ impl Window {
         }
         Ok((since, until))
     }
+}
+
+/// The time at a number of milliseconds since 1970.
+#[must_use]
+pub fn time_at(millis: u64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(millis)
 }
 
 /// Returns a parser for a duration within bounds: seconds, or a number with its unit, as in the configuration.

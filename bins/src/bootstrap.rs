@@ -4,10 +4,10 @@ use crate::args::{CONFIG, Common};
 use crate::config::{Paths, Settings};
 use crate::diagnostic::Diagnostic;
 use crate::environment::{Environment, find_user};
-use crate::log::{Entry, Level, Log};
+use crate::log::{Level, Log};
 use crate::output::{Output, Volume, chain};
-use crate::process::{SOME_FAILED, USAGE_ERROR};
-use crate::wiring;
+use crate::process::{SOME_FAILED, SUCCESS, USAGE_ERROR};
+use crate::wiring::{self, Slurm};
 use nix::unistd::getuid;
 use provision::state::{MemoryState, State, StateDir};
 use slurmconf::Config;
@@ -79,22 +79,36 @@ impl Bootstrap {
     }
 
     /// Returns the settings. Warnings are printed first, because they may explain a later failure.
-    pub fn settings(&self) -> Result<Settings, Diagnostic> {
-        let settings = self.settings.clone()?;
+    pub fn settings(&self) -> Result<&Settings, Diagnostic> {
+        let settings = self.settings.as_ref().map_err(Diagnostic::clone)?;
         self.warnings.iter().for_each(|warning| self.warn(warning));
         Ok(settings)
+    }
+
+    /// Finds Slurm's programs and reads slurm.conf, without a request to slurmctld.
+    pub async fn slurm(&self) -> Result<Slurm, Diagnostic> {
+        wiring::slurm(&self.common, &self.paths, &self.environment).await
     }
 
     /// Prints and logs a warning.
     pub fn warn(&self, message: &str) {
         self.output.print_error(format_args!("warning: {message}"));
-        self.log.write(Entry { level: Level::Warning, node: None, message });
+        self.log.write(Level::Warning, None, message);
     }
 
-    /// Prints and logs a message before there is a context.
+    /// Prints and logs warnings, and returns the exit code: they say what is not known.
+    #[must_use]
+    pub fn warn_all(&self, warnings: &[String]) -> u8 {
+        for warning in warnings {
+            self.warn(warning);
+        }
+        if warnings.is_empty() { SUCCESS } else { SOME_FAILED }
+    }
+
+    /// Prints and logs a message.
     pub fn note(&self, level: Level, message: &str) {
         self.output.print_error(message);
-        self.log.write(Entry { level, node: None, message });
+        self.log.write(level, None, message);
     }
 
     /// Prints and logs why the program cannot start its work, and returns the exit code. The log is needed because
@@ -107,7 +121,7 @@ impl Bootstrap {
         }
         self.output.print_error(diagnostic);
         for message in diagnostic.messages() {
-            self.log.write(Entry { level: Level::Error, node: None, message });
+            self.log.write(Level::Error, None, message);
         }
         if diagnostic.is_transient() { SOME_FAILED } else { USAGE_ERROR }
     }

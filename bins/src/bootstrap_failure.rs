@@ -3,7 +3,7 @@
 use crate::bootstrap::Bootstrap;
 use crate::diagnostic::Diagnostic;
 use crate::log::Level;
-use crate::wiring::{self, Slurm};
+use crate::wiring::Slurm;
 use hostlist::{Hostlist, NodeName};
 use provision::UnstartedNodes;
 use provision::plan;
@@ -36,7 +36,7 @@ async fn try_return(
     why: &Diagnostic,
     begun: Instant,
 ) -> Result<Hostlist, Diagnostic> {
-    let slurm = slurm(bootstrap).await?;
+    let slurm = bootstrap.slurm().await?;
     let settings = bootstrap.settings.as_ref().ok();
     let state = settings.map(|settings| bootstrap.state(settings, &slurm.config).state);
     let unstarted = UnstartedNodes {
@@ -53,7 +53,7 @@ async fn try_return(
 
 /// Sets the reason in Slurm why nodes are not rebuilt, so that neither they nor their jobs wait for ResumeTimeout.
 pub async fn report_not_rebuilt(bootstrap: &Bootstrap, names: &[NodeName], why: &Diagnostic) {
-    let unreported = match slurm(bootstrap).await {
+    let unreported = match bootstrap.slurm().await {
         Ok(Slurm { controller, config, .. }) => {
             let reason = reason(bootstrap, why);
             provision::report_not_rebuilt(&controller, &config, names, &reason).await
@@ -63,10 +63,6 @@ pub async fn report_not_rebuilt(bootstrap: &Bootstrap, names: &[NodeName], why: 
     for text in &unreported {
         bootstrap.note(Level::Error, text);
     }
-}
-
-async fn slurm(bootstrap: &Bootstrap) -> Result<Slurm, Diagnostic> {
-    wiring::slurm(&bootstrap.common, &bootstrap.paths, &bootstrap.environment).await
 }
 
 fn reason(bootstrap: &Bootstrap, why: &Diagnostic) -> String {

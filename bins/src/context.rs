@@ -1,13 +1,11 @@
 //! Connections and settings of a program, opened from its bootstrap.
 
-use crate::args::Common;
 use crate::bootstrap::{Bootstrap, OpenedState};
+use crate::clouds::Wanted;
 use crate::config::Settings;
 use crate::diagnostic::Diagnostic;
-use crate::environment::Environment;
-use crate::log::{Entry, Level, Log};
+use crate::log::Level;
 use crate::output::{Output, Volume};
-use crate::process::{SOME_FAILED, SUCCESS};
 use crate::progress::ProgressBar;
 use crate::wiring::{self, Connected, Purpose};
 use cloud_core::Provider;
@@ -21,23 +19,18 @@ use provision::state::{State, pace};
 use slurmconf::Config;
 use slurmctl::Controller as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::time::{Instant, timeout};
 
 /// Connections and settings of a program.
 #[derive(Debug)]
-pub struct Context {
-    /// The environment.
-    pub environment: Environment,
+pub struct Context<'a> {
+    /// Options, environment and log.
+    pub bootstrap: &'a Bootstrap,
     /// Standard output and standard error.
     pub output: Output,
-    /// The log.
-    pub log: Arc<Log>,
-    /// Path of the log.
-    pub log_path: PathBuf,
     /// The settings in `startnode.yaml`.
-    pub settings: Settings,
+    pub settings: &'a Settings,
     /// Slurm.
     pub slurm: wiring::Slurm,
     /// The cloud.
@@ -64,31 +57,32 @@ pub struct Context {
     pub progress: ProgressBar,
 }
 
-impl Context {
+impl<'a> Context<'a> {
     /// Opens all connections. It changes nothing and sends no request to slurmctld.
     ///
     /// With `nodes`, which slurmctld may be waiting for, connecting to the cloud ends before slurmctld kills the program.
     pub async fn open(
-        bootstrap: &Bootstrap,
+        bootstrap: &'a Bootstrap,
         purpose: Purpose,
         nodes: Option<&Hostlist>,
     ) -> Result<Self, Diagnostic> {
         let begun = Instant::now();
         let settings = bootstrap.settings()?;
-        let Bootstrap { common, environment, output, log, .. } = bootstrap;
-        let (slurm, slurm_warning) = slurm(common, &settings, environment, purpose).await?;
-        if common.volume() == Volume::Verbose {
-            log_details(log, &slurm);
+        let Bootstrap { environment, output, .. } = bootstrap;
+        let (slurm, slurm_warning) = slurm(bootstrap, settings, purpose).await?;
+        if bootstrap.common.volume() == Volume::Verbose {
+            log_details(bootstrap, &slurm);
         }
-        let (mut site, unread) = wiring::site(&settings, environment, &slurm.config, purpose)?;
+        let (mut site, unread) = wiring::site(settings, environment, &slurm.config, purpose)?;
         let OpenedState { state, path: state_path, lost } =
-            bootstrap.state(&settings, &slurm.config);
-        let endpoint = settings.cloud.endpoint(&settings);
+            bootstrap.state(settings, &slurm.config);
+        let endpoint = settings.cloud.endpoint(settings);
         let experience = pace::load(&*state, &endpoint, SystemTime::now());
         let pacer = wiring::pacer(&settings.elastic, experience);
-        let wanted = (purpose, &slurm.config);
-        let connecting = Box::pin(wiring::cloud(&settings, environment, wanted, &pacer));
-        let deadline = |nodes| wiring::deadline(&settings, &slurm.config, nodes);
+        let config = &slurm.config;
+        let wanted = Wanted { settings, environment, purpose, slurm: config, pacer: &pacer };
+        let connecting = Box::pin(wiring::cloud(wanted));
+        let deadline = |nodes| wiring::deadline(settings, config, nodes);
         let left = nodes.map(|nodes| deadline(nodes).saturating_sub(begun.elapsed()));
         let progress = ProgressBar::default();
         let connecting = progress.while_waiting(*output, "the cloud", in_time(left, connecting));
@@ -99,11 +93,9 @@ impl Context {
         Ok(Self {
             cloud,
             pacer,
-            files: files(&settings, environment, &slurm),
-            environment: environment.clone(),
+            files: files(bootstrap, settings, &slurm),
+            bootstrap,
             output: *output,
-            log: Arc::clone(log),
-            log_path: bootstrap.log_path.clone(),
             settings,
             slurm,
             site,
@@ -120,24 +112,24 @@ impl Context {
 
 /// Opens Slurm. For `stopnode --all`, a missing Slurm is only a warning.
 async fn slurm(
-    common: &Common,
+    bootstrap: &Bootstrap,
     settings: &Settings,
-    environment: &Environment,
     purpose: Purpose,
 ) -> Result<(wiring::Slurm, Option<String>), Diagnostic> {
-    match wiring::slurm(common, &settings.paths, environment).await {
+    match bootstrap.slurm().await {
         // Without a cluster_id, only slurm.conf tells which machines belong to the cluster.
         Err(diagnostic) if purpose == Purpose::EndAll && settings.cluster_id.is_some() => {
-            let slurm = wiring::no_slurm(common, &settings.paths, environment);
-            Ok((slurm, Some(diagnostic.to_string())))
+            let Bootstrap { common, paths, environment, .. } = bootstrap;
+            Ok((wiring::no_slurm(common, paths, environment), Some(diagnostic.to_string())))
         }
         found => Ok((found?, None)),
     }
 }
 
 /// What plans write.
-fn files(settings: &Settings, environment: &Environment, slurm: &wiring::Slurm) -> Files {
-    let expand = |path: &Option<String>| path.as_deref().map(|path| environment.expand(path));
+fn files(bootstrap: &Bootstrap, settings: &Settings, slurm: &wiring::Slurm) -> Files {
+    let expand =
+        |path: &Option<String>| path.as_deref().map(|path| bootstrap.environment.expand(path));
     Files {
         slurm_conf: Some(slurm.path.clone()),
         hosts: expand(&settings.paths.hosts),
@@ -160,17 +152,16 @@ pub async fn in_time<T>(
 }
 
 /// Logs the Slurm version, and from now on every request to the cloud.
-fn log_details(log: &Arc<Log>, slurm: &wiring::Slurm) {
+fn log_details(bootstrap: &Bootstrap, slurm: &wiring::Slurm) {
     let (conf, version) = (slurm.path.display(), slurm.controller.version());
-    let message = format!("slurm.conf: {conf}, Slurm {version}");
-    log.write(Entry { level: Level::Debug, node: None, message: &message });
-    log.take_events();
+    bootstrap.log.write(Level::Debug, None, &format!("slurm.conf: {conf}, Slurm {version}"));
+    bootstrap.log.take_events();
 }
 
-impl Context {
+impl Context<'_> {
     /// Keeps the pace that the cloud has taken, for the next process. Without it, that one begins slowly.
     pub fn keep_pace(&self) {
-        let endpoint = self.settings.cloud.endpoint(&self.settings);
+        let endpoint = self.settings.cloud.endpoint(self.settings);
         let _ = pace::keep(&*self.state, &endpoint, SystemTime::now(), self.pacer.learned());
     }
 
@@ -178,7 +169,7 @@ impl Context {
     pub async fn fill(&mut self, names: Option<&[NodeName]>) {
         let wiring::Slurm { config, controller, .. } = &mut self.slurm;
         if fill_from_slurmctld(config, controller, names).await {
-            self.site.keypairs = wiring::keypairs(&self.settings, &self.slurm.config);
+            self.site.keypairs = wiring::keypairs(self.settings, &self.slurm.config);
         }
     }
 
@@ -193,7 +184,7 @@ impl Context {
         &mut self,
         config: &Config,
     ) -> Result<Option<Diagnostic>, Diagnostic> {
-        let rules = wiring::image_rules(&self.settings);
+        let rules = wiring::image_rules(self.settings);
         let found = rules.resolve(&mut self.site, config, &*self.cloud).await;
         Ok(found?.map(Diagnostic::new))
     }
@@ -234,23 +225,25 @@ impl Context {
         self.site.image = None;
     }
 
-    /// Prints and logs a warning.
-    pub fn warn(&self, message: &str) {
-        self.output.print_error(format_args!("warning: {message}"));
-        self.log.write(Entry { level: Level::Warning, node: None, message });
+    /// True to print JSON.
+    #[must_use]
+    pub fn json(&self) -> bool {
+        self.bootstrap.common.json
     }
 
-    /// Prints and logs an error.
-    pub fn error(&self, message: &str) {
-        self.output.print_error(message);
-        self.log.write(Entry { level: Level::Error, node: None, message });
+    /// True to print the plan and change nothing.
+    #[must_use]
+    pub fn dry_run(&self) -> bool {
+        self.bootstrap.common.dry_run
+    }
+
+    /// Prints and logs a warning.
+    pub fn warn(&self, message: &str) {
+        self.bootstrap.warn(message);
     }
 
     /// Prints what could not be observed, and returns the resulting exit code.
     pub fn report_unobserved(&self, observation: &Observation) -> u8 {
-        for warning in &observation.warnings {
-            self.warn(warning);
-        }
-        if observation.warnings.is_empty() { SUCCESS } else { SOME_FAILED }
+        self.bootstrap.warn_all(&observation.warnings)
     }
 }

@@ -1,18 +1,17 @@
 //! Runs a program's work: progress, signals, plans, reports and notifications.
 
-use crate::args::Common;
 use crate::context::Context;
-use crate::log::{Entry, Level, Log};
+use crate::log::{Level, Log};
 use crate::output::{Colour, Output};
 use crate::process::{SOME_FAILED, SUCCESS};
 use crate::progress::ProgressBar;
 use crate::wiring;
 use history::millis;
 use hostlist::{Hostlist, NodeName};
-use provision::notice::{Told, notices};
+use provision::notice::new_notices;
 use provision::plan::{Operation, Plan, Refusal, Step};
 use provision::run::{Observation, Run};
-use provision::state::{Document, Event, EventKind};
+use provision::state::{Event, EventKind};
 use provision::{Cancel, CancelSignal, Progress, Tools};
 use provision::{Report, Roster, World};
 use std::collections::BTreeSet;
@@ -38,7 +37,7 @@ pub struct EventPrinter<'a> {
 impl Progress for EventPrinter<'_> {
     fn event(&self, event: &Event) {
         let (level, message) = log_phrase(event);
-        self.log.write(Entry { level, node: event.node.as_deref(), message: &message });
+        self.log.write(level, event.node.as_deref(), &message);
         if self.json {
             self.output.print(event.to_line().trim_end());
         } else if let Some(node) = &event.node
@@ -84,12 +83,12 @@ fn log_phrase(event: &Event) -> (Level, String) {
     }
 }
 
-impl Context {
+impl Context<'_> {
     /// Runs `work`, and cancels it gracefully on a signal.
-    pub async fn with_run<T>(&self, common: &Common, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
+    pub async fn with_run<T>(&self, work: impl AsyncFnOnce(&Run<'_>) -> T) -> T {
         let (stop, cancel) = Cancel::new();
-        let (log, output, progress) = (&*self.log, self.output, &self.progress);
-        let printer = EventPrinter { log, output, progress, json: common.json };
+        let (log, output, progress) = (&*self.bootstrap.log, self.output, &self.progress);
+        let printer = EventPrinter { log, output, progress, json: self.json() };
         let roster = Roster::new(&self.slurm.config);
         let run = Run {
             tools: Tools {
@@ -99,7 +98,7 @@ impl Context {
                 clock: &SystemTime::now,
                 progress: &printer,
                 files: &self.files,
-                run: self.log.run(),
+                run: log.run(),
                 cancel,
             },
             site: &self.site,
@@ -117,7 +116,7 @@ impl Context {
                 () = interrupted() => std::process::exit(INTERRUPTED),
             },
         };
-        if !common.dry_run {
+        if !self.dry_run() {
             self.keep_pace();
         }
         result
@@ -128,7 +127,7 @@ impl Context {
         self.progress.expect(self.output, names.len());
         for name in names {
             let node = Some(name.as_str());
-            self.log.write(Entry { level: Level::Info, node, message });
+            self.bootstrap.log.write(Level::Info, node, message);
         }
     }
 
@@ -139,8 +138,8 @@ impl Context {
     }
 
     /// Prints a plan without carrying it out.
-    pub fn show(&self, common: &Common, plan: &Plan) -> u8 {
-        if common.json {
+    pub fn show(&self, plan: &Plan) -> u8 {
+        if self.json() {
             self.output.print(serde_json::to_string(plan).unwrap_or_default());
         } else {
             self.output.print(plan.to_string().trim_end());
@@ -150,8 +149,8 @@ impl Context {
 
     /// Prints a plan without carrying it out, and what could not be observed. Returns the exit code of a run that would
     /// carry it out.
-    pub fn preview(&self, common: &Common, plan: &Plan, observation: &Observation) -> u8 {
-        let shown = self.show(common, plan);
+    pub fn preview(&self, plan: &Plan, observation: &Observation) -> u8 {
+        let shown = self.show(plan);
         let unobserved = self.report_unobserved(observation);
         // Machines are terminated whether slurmctld answers or not.
         let stops = matches!(plan.operation, Operation::Stop | Operation::StopAll);
@@ -170,7 +169,8 @@ impl Context {
             names.iter().filter(|name| !is_known(name)).cloned().collect();
         if !unknown.is_empty() {
             let list: Hostlist = unknown.iter().collect();
-            self.error(&format!("{list}: {}", Refusal::NotInSlurmConf));
+            let text = format!("{list}: {}", Refusal::NotInSlurmConf);
+            self.bootstrap.note(Level::Error, &text);
         }
         unknown
     }
@@ -182,42 +182,33 @@ impl Context {
             return;
         }
         let currency = self.site.allowance.as_ref().map(|it| it.prices.currency.as_str());
-        let mut new = notices(report, currency.unwrap_or_default());
         let now = millis(SystemTime::now());
-        let changed = self.state.change(Document::Told, &mut |before| {
-            let mut sent = Told::parse(before);
-            sent.take_new(&mut new, now);
-            sent.to_text()
-        });
-        if new.is_empty() || !matches!(changed, Ok(true)) {
-            return;
-        }
-        for failure in wiring::notify(&self.settings, &self.environment, &new).await {
-            self.log.write(Entry { level: Level::Warning, node: None, message: &failure });
+        let new = new_notices(&*self.state, report, currency.unwrap_or_default(), now);
+        for failure in wiring::notify(self.settings, &self.bootstrap.environment, &new).await {
+            self.bootstrap.log.write(Level::Warning, None, &failure);
         }
     }
 
     /// Prints and logs the outcome of a run, and returns the exit code.
-    pub fn report(&self, common: &Common, report: &Report) -> u8 {
+    pub fn report(&self, report: &Report) -> u8 {
         self.progress.clear(self.output);
-        let diagnostics = report.warnings.iter().map(|text| (Level::Warning, text));
-        let diagnostics =
-            diagnostics.chain(report.failures.iter().map(|text| (Level::Error, text)));
-        for (level, message) in diagnostics {
-            self.log.write(Entry { level, node: None, message });
-            self.output.print_error(message);
+        for warning in &report.warnings {
+            self.bootstrap.note(Level::Warning, warning);
+        }
+        for failure in &report.failures {
+            self.bootstrap.note(Level::Error, failure);
         }
         let stops = matches!(report.operation, Operation::Stop | Operation::StopAll);
         let problem = if stops { "problem while stopping: " } else { "" };
         for (nodes, why) in report.failed_nodes() {
             let (node, message) = (Some(nodes.as_str()), format!("{problem}{why}"));
-            self.log.write(Entry { level: Level::Error, node, message: &message });
+            self.bootstrap.log.write(Level::Error, node, &message);
             // The phrase is for searches of the log only, and a refusal is not the cloud's problem.
             let refused = why.strip_prefix(REFUSED);
             let line = format!("{nodes}: {}", refused.unwrap_or(&message));
             self.output.print_error(self.output.paint(Colour::Red, line));
         }
-        if common.json {
+        if self.json() {
             self.output.print(serde_json::to_string(report).unwrap_or_default());
         }
         if report.is_success() { SUCCESS } else { SOME_FAILED }

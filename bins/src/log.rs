@@ -44,17 +44,6 @@ impl Level {
     }
 }
 
-/// One line of the log.
-#[derive(Clone, Copy, Debug)]
-pub struct Entry<'a> {
-    /// The severity.
-    pub level: Level,
-    /// The node that the line is about.
-    pub node: Option<&'a str>,
-    /// What happened.
-    pub message: &'a str,
-}
-
 /// The log of one run.
 #[derive(Debug)]
 pub struct Log {
@@ -125,15 +114,15 @@ impl Log {
         &self.run
     }
 
-    /// Writes a line. If the log cannot be written, the program warns once and goes on.
-    pub fn write(&self, entry: Entry<'_>) {
-        if entry.level < self.least {
+    /// Writes a line, which may be about a node. If the log cannot be written, the program warns once and goes on.
+    pub fn write(&self, level: Level, node: Option<&str>, message: &str) {
+        if level < self.least {
             return;
         }
-        let now = jiff::Zoned::now();
+        let (node, message) = (node.map(bounded), bounded(message));
         let line = match self.format {
-            LogFormat::Text => self.text(&now, entry),
-            LogFormat::Json => self.json(&now, entry),
+            LogFormat::Text => self.text(level, node.as_deref(), &message),
+            LogFormat::Json => self.json(level, node.as_deref(), &message),
         };
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         let written = match &mut *sink {
@@ -148,24 +137,23 @@ impl Log {
         }
     }
 
-    fn text(&self, now: &jiff::Zoned, entry: Entry<'_>) -> String {
-        let stamp = now.strftime("%Y-%m-%d %H:%M:%S");
-        let millis = now.subsec_nanosecond() / 1_000_000;
-        let (program, level) = (&self.program, entry.level.name());
+    fn text(&self, level: Level, node: Option<&str>, message: &str) -> String {
+        let now = jiff::Zoned::now().strftime("%Y-%m-%d %H:%M:%S,%3f").to_string();
+        let (program, level) = (&self.program, level.name());
         // A cloud's message may have several lines.
-        let message = one_line(&bounded(entry.message));
-        let node = entry.node.map(|node| format!("{}:  ", bounded(node))).unwrap_or_default();
-        format!("{stamp},{millis:03} {program:<10} {level:<8} {node}{message} [{}]\n", self.run)
+        let message = one_line(message);
+        let node = node.map(|node| format!("{node}:  ")).unwrap_or_default();
+        format!("{now} {program:<10} {level:<8} {node}{message} [{}]\n", self.run)
     }
 
-    fn json(&self, now: &jiff::Zoned, entry: Entry<'_>) -> String {
+    fn json(&self, level: Level, node: Option<&str>, message: &str) -> String {
         let line = serde_json::json!({
-            "time": now.timestamp().to_string(),
+            "time": jiff::Timestamp::now().to_string(),
             "program": self.program,
             "run": self.run,
-            "level": entry.level.name().to_ascii_lowercase(),
-            "node": entry.node.map(bounded),
-            "message": bounded(entry.message),
+            "level": level.name().to_ascii_lowercase(),
+            "node": node,
+            "message": message,
         });
         format!("{line}\n")
     }
@@ -194,7 +182,7 @@ impl Subscriber for Events {
         let message = &format!("{}{}", text.message, text.fields);
         let log = EVENT_LOG.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(log) = log {
-            log.write(Entry { level, node: None, message });
+            log.write(level, None, message);
         }
     }
 

@@ -48,6 +48,8 @@ pub enum Colour {
     Bold,
     /// Secondary text.
     Dim,
+    /// A colour of the terminal's palette of 256.
+    Indexed(u8),
 }
 
 impl Output {
@@ -125,14 +127,14 @@ impl Output {
         if !self.colour {
             return text.to_string();
         }
-        let code = match colour {
-            Colour::Green => 32,
-            Colour::Red => 31,
-            Colour::Yellow => 33,
-            Colour::Bold => 1,
-            Colour::Dim => 2,
-        };
-        format!("\x1b[{code}m{text}\x1b[0m")
+        match colour {
+            Colour::Green => format!("\x1b[32m{text}\x1b[0m"),
+            Colour::Red => format!("\x1b[31m{text}\x1b[0m"),
+            Colour::Yellow => format!("\x1b[33m{text}\x1b[0m"),
+            Colour::Bold => format!("\x1b[1m{text}\x1b[0m"),
+            Colour::Dim => format!("\x1b[2m{text}\x1b[0m"),
+            Colour::Indexed(number) => format!("\x1b[38;5;{number}m{text}\x1b[0m"),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::alias;
 use crate::args::Common;
 use crate::bootstrap::Bootstrap;
 use crate::environment::Environment;
-use crate::log::{Entry, Level};
+use crate::log::Level;
 use crate::multicall::NAME;
 use crate::output::has_lost_output;
 use crate::programs::PROGRAMS;
@@ -107,7 +107,7 @@ fn log_usage_error(command: Command, arguments: &[OsString], error: &Error) {
         let text = error.to_string();
         let first = text.split("\n\n").next().unwrap_or_default();
         let message = first.strip_prefix("error: ").unwrap_or(first);
-        bootstrap.log.write(Entry { level: Level::Error, node: None, message });
+        bootstrap.log.write(Level::Error, None, message);
     }
 }
 

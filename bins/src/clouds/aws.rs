@@ -1,15 +1,14 @@
-//! AWS: its keys of `startnode.yaml`, and how it is connected.
+//! AWS: its keys of `startnode.yaml`, and the connection.
 
-use super::{CloudConfig, Entry, Wanted};
+use super::{CloudConfig, Entry, Wanted, endpoint, unusable};
 use crate::config::{Settings, between, texts};
 use crate::diagnostic::Diagnostic;
-use crate::output::chain;
 use crate::wiring::{Connected, Purpose, features, http};
 use async_trait::async_trait;
 use cloud_aws::{Config, ConnectSettings, LaunchOptions, LaunchTemplate, Overrides};
 use cloud_core::{
-    ConfigError, Description, ImageFilter, ImageId, InstanceFilter, InstanceName, InstanceSpec,
-    Provider as _, Shape, ShapeName, Sources, SubnetId, Tags, Zone,
+    Description, ImageFilter, ImageId, InstanceFilter, InstanceName, InstanceSpec, Provider as _,
+    Shape, ShapeName, Sources, SubnetId, Tags, Zone,
 };
 use provision::Site;
 use serde::de::{Error as _, IgnoredAny};
@@ -19,10 +18,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Where Cluster in the Cloud has its key.
+/// The file in which Cluster in the Cloud has its key.
 const CITC_CREDENTIALS: &str = "aws-credentials.csv";
 
-/// How many tags a machine can have, and how many of them carry the names of machines that are launched together.
+/// Maximum number of tags of a machine, and of those that hold the names of machines that are launched together.
 const MOST_TAGS: usize = 50;
 const NAME_TAGS: usize = 20;
 
@@ -40,68 +39,68 @@ pub(super) const ENTRY: Entry = Entry {
     metadata: None,
 };
 
-/// AWS.
+/// The keys of `startnode.yaml` for AWS.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(default)]
 pub(super) struct Aws {
-    /// The region, if other than that of the credentials.
+    /// The region, if not that of the credentials.
     region: Option<String>,
     /// The profile of `~/.aws`.
     profile: Option<String>,
-    /// Another file than `~/.aws/credentials`.
+    /// Path to use instead of `~/.aws/credentials`.
     credentials_file: Option<String>,
-    /// The subnet of the machines, if there is one for all.
+    /// The subnet of all machines.
     subnet: Option<String>,
-    /// The subnet of each zone, or one name of each.
+    /// The subnet of each zone.
     subnets: BTreeMap<String, String>,
-    /// The zones to try, first choice first, if not all that have a subnet in the order of their names.
+    /// The zones to try, in order; by default, all that have a subnet, by name.
     #[serde(deserialize_with = "texts")]
     zones: Vec<String>,
     /// Security groups, by id.
     #[serde(deserialize_with = "texts")]
     security_groups: Vec<String>,
-    /// The key pair's name.
+    /// The name of the key pair.
     keypair: Option<String>,
     /// The role of the machines, by the name or ARN of its instance profile.
     instance_profile: Option<String>,
-    /// Whether machines get a public address, if the subnet is not to say so.
+    /// Whether machines get a public address; by default, the subnet decides.
     public_ip: Option<bool>,
     /// True to allow version 1 of the metadata service, which is open to server-side request forgery.
     legacy_imds: Option<bool>,
     /// The launch template, by name or id.
     launch_template: Option<String>,
-    /// Its version.
+    /// The version of the launch template.
     launch_template_version: Option<String>,
     /// The placement group.
     placement_group: Option<String>,
-    /// The reservation, or the resource group of such, whose capacity is used.
+    /// The capacity reservation, or the resource group of reservations.
     capacity_reservation: Option<String>,
-    /// Whether that is a capacity block.
+    /// True if the reservation is a capacity block.
     capacity_block: bool,
-    /// Spot machines.
+    /// True for spot machines.
     preemptible: bool,
-    /// The most that one may cost for an hour.
+    /// Maximum price of a spot machine per hour.
     spot_max_price: Option<String>,
-    /// How many EFA interfaces machines have.
+    /// Number of EFA interfaces of a machine.
     #[serde(deserialize_with = "between::<_, 0, 64>")]
     efa: Option<u32>,
-    /// The boot disk's size.
+    /// Size of the boot disk.
     #[serde(deserialize_with = "between::<_, 1, 65_536>")]
     boot_volume_gb: Option<u32>,
-    /// Tags of machines besides ours.
+    /// Further tags of machines.
     #[serde(deserialize_with = "tags")]
     tags: BTreeMap<String, String>,
-    /// Whose images are listed besides our own.
+    /// Owners whose images are listed in addition to our own.
     #[serde(deserialize_with = "texts")]
     image_owners: Vec<String>,
-    /// How many machines one request launches.
+    /// Maximum number of machines that one request launches.
     #[serde(deserialize_with = "between::<_, 1, 500>")]
     batch: Option<u32>,
-    /// CitC's one security group.
+    // CitC has one security group.
     compute_security_group: Option<String>,
 }
 
-/// Keys that Cluster in the Cloud writes and that are not used.
+/// Keys of Cluster in the Cloud, which are accepted and not used.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Citc {
@@ -109,7 +108,7 @@ struct Citc {
     dns_zone_id: IgnoredAny,
 }
 
-/// Tags that the metadata service can show: it is on for the tags of machines, and EC2 then takes no others.
+/// Reads tags. The metadata service shows the tags of machines, so EC2 accepts only keys that fit into its paths.
 fn tags<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, String>, D::Error> {
     let tags = BTreeMap::<String, String>::deserialize(deserializer)?;
     let fits = |key: &String| {
@@ -134,9 +133,8 @@ impl CloudConfig for Aws {
     }
 
     fn endpoint(&self, settings: &Settings) -> String {
-        let profile = self.profile.as_deref().unwrap_or_default();
-        let place = settings.endpoint.as_deref().or(self.region.as_deref()).unwrap_or(profile);
-        format!("aws {place}").trim_end().to_owned()
+        let Self { region, profile, .. } = self;
+        endpoint("aws", [settings.endpoint.as_deref(), region.as_deref(), profile.as_deref()])
     }
 
     fn complete(&self, site: &mut Site) {
@@ -160,7 +158,7 @@ impl CloudConfig for Aws {
     }
 
     fn variables(&self, settings: &Settings) -> (Vec<&'static str>, String) {
-        let unless = |told: bool, name| (!told).then_some(name);
+        let unless = |is_set: bool, name| (!is_set).then_some(name);
         let profile = self.profile.is_some();
         let all = [
             unless(profile, "AWS_ACCESS_KEY_ID"),
@@ -179,10 +177,11 @@ impl CloudConfig for Aws {
     }
 }
 
-/// Where and how machines are launched.
+/// Launch options from the configuration.
 ///
-/// What Cluster in the Cloud does not write down, and calls by the name of its cluster, is meant where its keys are: the
-/// key pair, the role, a public address, and a name in each machine's tag `Name`, from which it has its host name.
+/// Cluster in the Cloud names the key pair and the role after the cluster, and does not write them into the file. With its
+/// security group, these names are the default, and machines get a public address and their own tag `Name`, from which
+/// they take their host name.
 fn launch(aws: &Aws, cluster: Option<&str>) -> LaunchOptions {
     let is_citc = aws.compute_security_group.is_some();
     let named = |kind: &str| Some(format!("{kind}-{}", cluster?)).filter(|_| is_citc);
@@ -222,7 +221,8 @@ async fn connect(aws: &Aws, wanted: Wanted<'_>) -> Result<Connected, Diagnostic>
         region: aws.region.clone(),
         endpoint: settings.endpoint.clone(),
     };
-    let config = Config::load(&sources, &overrides).map_err(|error| unusable(error, settings))?;
+    let config = Config::load(&sources, &overrides);
+    let config = config.map_err(|error| unusable(error, "region", settings))?;
     let mut connect = ConnectSettings::new(SystemTime::now);
     connect.http = http(settings, environment, purpose);
     connect.launch = launch(aws, settings.cluster_id.as_deref());
@@ -237,24 +237,16 @@ async fn connect(aws: &Aws, wanted: Wanted<'_>) -> Result<Connected, Diagnostic>
     Ok(Connected { cloud: Box::new(cloud), subnet: None, named, warnings, unreachable: None })
 }
 
-/// What is wrong with the credentials; slurmctld passes its programs no variables.
-fn unusable(error: ConfigError, settings: &Settings) -> Diagnostic {
-    if error.is_unspecified() {
-        let file = &settings.file;
-        return Diagnostic::new(format!("{}, or region in {file}", chain(&error)));
-    }
-    Diagnostic::from(error)
-}
-
-/// What launches need, one sentence each; an error if nobody answers: all other questions would have to wait as long.
+/// Checks what launches need, with one sentence each. Returns an error if AWS does not answer, because every other request
+/// would wait as long.
 async fn check(
     aws: &Aws,
     settings: &Settings,
     slurm: &slurmconf::Config,
     cloud: &cloud_aws::Aws,
 ) -> Result<Vec<Result<String, Diagnostic>>, Diagnostic> {
-    let told = |result: Result<String, cloud_core::Error>| result.map_err(Diagnostic::from);
-    let caller = told(cloud.caller().await.map(|arn| format!("credentials of {arn}")));
+    let diagnosed = |result: Result<String, cloud_core::Error>| result.map_err(Diagnostic::from);
+    let caller = diagnosed(cloud.caller().await.map(|arn| format!("credentials of {arn}")));
     if let Err(diagnostic) = &caller
         && diagnostic.is_transient()
     {
@@ -262,25 +254,25 @@ async fn check(
     }
     let mut all = vec![caller];
     let of_nodes: Vec<String> = features(slurm, "network").collect();
-    all.extend(cloud.subnets(&of_nodes).await.into_iter().map(told));
+    all.extend(cloud.subnets(&of_nodes).await.into_iter().map(diagnosed));
     let Some(image) = image(settings, cloud).await else {
-        // That there is none is said elsewhere.
+        // A missing image fails a check of its own.
         return Ok(all);
     };
     let names: BTreeSet<String> = features(slurm, "shape").collect();
     let offered: Vec<Shape> = cloud.shapes().await.unwrap_or_default();
     let shapes: Vec<Shape> =
         offered.into_iter().filter(|shape| names.contains(shape.name.as_str())).collect();
-    all.push(told(cloud.boots(&image, &shapes).await));
+    all.push(diagnosed(cloud.boots(&image, &shapes).await));
     if let Some(shape) = shapes.first() {
         let dry = cloud.dry_run(&spec(aws, settings, &shape.name, image)).await;
-        all.push(told(dry.map(|()| format!("permission to launch {}", shape.name))));
+        all.push(diagnosed(dry.map(|()| format!("permission to launch {}", shape.name))));
     }
-    all.push(told(may_change(settings, cloud).await));
+    all.push(diagnosed(may_change(settings, cloud).await));
     Ok(all)
 }
 
-/// Whether machines may be changed, which a policy that looks at their tags says about a machine only.
+/// Checks the permission to change machines. If the policy depends on their tags, only an existing machine shows it.
 async fn may_change(settings: &Settings, cloud: &cloud_aws::Aws) -> cloud_core::Result<String> {
     let own = settings.cluster_id.as_deref().map(|id| Tags::from([("cluster", id)]));
     let machines = match own {
@@ -293,7 +285,7 @@ async fn may_change(settings: &Settings, cloud: &cloud_aws::Aws) -> cloud_core::
     Ok(format!("permission to change machines{when}"))
 }
 
-/// The image of new machines, as far as it is known by an id or the cluster's tag.
+/// The image of new machines, if the configuration has its id or it has the cluster's tag.
 async fn image(settings: &Settings, cloud: &cloud_aws::Aws) -> Option<ImageId> {
     let is_id = cloud.describe().is_id;
     if let Some(id) = settings.image_id.as_ref().filter(|id| is_id(id)) {
@@ -305,7 +297,7 @@ async fn image(settings: &Settings, cloud: &cloud_aws::Aws) -> Option<ImageId> {
     images.into_iter().find(|image| image.available).map(|image| image.id)
 }
 
-/// A launch as one would be.
+/// An example of a launch, for a dry run.
 fn spec(aws: &Aws, settings: &Settings, shape: &ShapeName, image: ImageId) -> InstanceSpec {
     let mut spec = InstanceSpec::new(InstanceName::new("dry-run"), shape.clone(), image);
     let cluster = settings.cluster_id.as_deref().unwrap_or_default();

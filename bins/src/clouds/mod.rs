@@ -9,11 +9,12 @@ mod oracle;
 use crate::config::Settings;
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
+use crate::output::chain;
 use crate::wiring::{Connected, Purpose};
 use async_trait::async_trait;
 use cloud_core::http::{self, Url};
 use cloud_core::pace::Pacer;
-use cloud_core::{Description, MachineMetadata};
+use cloud_core::{ConfigError, Description, MachineMetadata};
 use provision::Site;
 use serde::de::{Deserialize, Deserializer, Error};
 use slurmconf::yaml::Reader;
@@ -32,14 +33,14 @@ pub(crate) struct Entry {
     read: fn(&mut Reader<'_>) -> Arc<dyn CloudConfig>,
     /// Marks these keys as known without reading their values.
     know: fn(&mut Reader<'_>),
-    /// The metadata service that its machines can ask, with another base than the usual, if it announces anything there.
+    /// Connects to the metadata service of a machine, if the cloud announces interruptions there.
     metadata: Option<Metadata>,
 }
 
-/// Connects a machine with its metadata service; nothing is asked.
+/// Connects a machine with its metadata service, without a request.
 type Metadata = fn(&http::Config, Option<Url>) -> Result<Box<dyn MachineMetadata>, Diagnostic>;
 
-/// The metadata service of the cloud of this name, or of the first; none if that cloud announces nothing there.
+/// The metadata service of the named cloud, or of the first; none if that cloud announces nothing there.
 pub fn metadata(
     name: Option<&str>,
     base: Option<Url>,
@@ -49,7 +50,7 @@ pub fn metadata(
     let Some(cloud) = CLOUDS.iter().find(is_it) else {
         return Err(Diagnostic::new(format!("no such cloud; there are: {}", known())));
     };
-    // It answers at once or is not there; nobody waits for an answer of a minute ago.
+    // It answers at once or is not there.
     let mut config = http::Config::default();
     config.retry.attempts = 1;
     cloud.metadata.map(|connect| connect(&config, base)).transpose()
@@ -108,8 +109,7 @@ pub trait CloudConfig: fmt::Debug + Send + Sync {
 
     /// Identifies the endpoint, whose pace is remembered.
     fn endpoint(&self, settings: &Settings) -> String {
-        let endpoint = settings.endpoint.as_deref().unwrap_or_default();
-        format!("{} {endpoint}", self.describe().name).trim_end().to_owned()
+        endpoint(self.describe().name, [settings.endpoint.as_deref()])
     }
 
     /// Sets the zones and launch options of the site.
@@ -157,6 +157,21 @@ pub trait CloudConfig: fmt::Debug + Send + Sync {
     /// Environment variables that the configuration does not override, and where to set their values instead: slurmctld
     /// passes its programs no variables.
     fn variables(&self, settings: &Settings) -> (Vec<&'static str>, String);
+}
+
+/// The name of an endpoint: the cloud, and the first of these places that is known.
+fn endpoint<const N: usize>(cloud: &str, places: [Option<&str>; N]) -> String {
+    let place = places.into_iter().flatten().next().unwrap_or_default();
+    format!("{cloud} {place}").trim_end().to_owned()
+}
+
+/// Explains an error in the credentials. If none are set, it suggests a key of `startnode.yaml`, because slurmctld passes
+/// its programs no variables.
+fn unusable(error: ConfigError, remedy: &str, settings: &Settings) -> Diagnostic {
+    if error.is_unspecified() {
+        return Diagnostic::new(format!("{}, or {remedy} in {}", chain(&error), settings.file));
+    }
+    Diagnostic::from(error)
 }
 
 #[cfg(test)]

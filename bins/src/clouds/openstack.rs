@@ -1,6 +1,6 @@
 //! OpenStack: its keys of `startnode.yaml`, and the connection.
 
-use super::{CloudConfig, Entry, Wanted};
+use super::{CloudConfig, Entry, Wanted, endpoint, unusable};
 use crate::config::{Settings, between, texts};
 use crate::diagnostic::Diagnostic;
 use crate::output::chain;
@@ -23,7 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
     csp: "openstack",
     read: |reader| Arc::new(reader.read::<OpenStack>().merged()),
     know: |reader| reader.know::<OpenStack>(),
-    // Nova's says who a machine is, and nothing of what will become of it.
+    // Nova's metadata service announces no interruptions.
     metadata: None,
 };
 
@@ -81,7 +81,7 @@ impl CloudConfig for OpenStack {
     }
 
     fn endpoint(&self, _settings: &Settings) -> String {
-        format!("openstack {}", self.cloud.as_deref().unwrap_or_default()).trim_end().to_owned()
+        endpoint("openstack", [self.cloud.as_deref()])
     }
 
     fn complete(&self, site: &mut Site) {
@@ -116,7 +116,8 @@ async fn connect(openstack: &OpenStack, wanted: Wanted<'_>) -> Result<Connected,
     search.cloud.clone_from(&openstack.cloud);
     // A file in an operator's current directory is not found by slurmctld's programs, which run elsewhere.
     search.directories.retain(|directory| directory.is_absolute());
-    let config = Config::load(&sources, &search).map_err(|error| unusable(error, settings))?;
+    let config = Config::load(&sources, &search);
+    let config = config.map_err(|error| unusable(error, "set cloud", settings))?;
     let mut options = cloud_openstack::ConnectSettings::default();
     options.http = http(settings, environment, purpose);
     options.launch = launch(openstack);
@@ -157,15 +158,6 @@ async fn resources(
         Err(error) => Err(Diagnostic::from_cloud(error)),
     };
     mentions.into_iter().enumerate().map(describe).collect()
-}
-
-/// Explains an error in clouds.yaml. It suggests a key, because slurmctld passes its programs no variables.
-fn unusable(error: ConfigError, settings: &Settings) -> Diagnostic {
-    if error.is_unspecified() {
-        let file = &settings.file;
-        return Diagnostic::new(format!("{}, or set cloud in {file}", chain(&error)));
-    }
-    Diagnostic::from(error)
 }
 
 /// Marks an error as transient if the cloud did not answer.

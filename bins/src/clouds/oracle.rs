@@ -1,16 +1,14 @@
 //! Oracle Cloud Infrastructure: its keys of `startnode.yaml`, and the connection.
 
-use super::{CloudConfig, Entry, Wanted};
+use super::{CloudConfig, Entry, Wanted, endpoint, unusable};
 use crate::config::{Settings, between, texts};
 use crate::diagnostic::Diagnostic;
 use crate::environment::Environment;
-use crate::output::chain;
 use crate::wiring::{Connected, Purpose, features, http};
 use async_trait::async_trait;
-use cloud_core::{ConfigError, Description, Secret, Sources, SubnetId, Tags};
+use cloud_core::{Description, Sources, SubnetId, Tags};
 use cloud_oci::{Clock, Config, LaunchOptions, MetadataService, Mode, Oci, Overrides, Subnet};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
 use slurmconf::{MemoryPolicy, Shapes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,7 +93,7 @@ fn yes() -> bool {
 #[async_trait(?Send)]
 impl CloudConfig for Oracle {
     fn describe(&self) -> Description {
-        site(self).describe()
+        launch(self).describe()
     }
 
     async fn connect(&self, wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
@@ -103,16 +101,15 @@ impl CloudConfig for Oracle {
     }
 
     fn endpoint(&self, settings: &Settings) -> String {
-        let profile = self.profile.as_deref().unwrap_or_default();
-        let place = settings.endpoint.as_deref().or(self.region.as_deref()).unwrap_or(profile);
-        format!("oracle {place}").trim_end().to_owned()
+        let Self { region, profile, .. } = self;
+        endpoint("oracle", [settings.endpoint.as_deref(), region.as_deref(), profile.as_deref()])
     }
 
     fn complete(&self, site: &mut provision::Site) {
         site.zone_root.clone_from(&self.ad_root);
         site.subnet = self.subnet_id.clone().map(SubnetId::new);
         site.preemptible = self.preemptible;
-        site.beside = beside(self);
+        site.beside = format!("{:?}", launch(self));
     }
 
     fn takes_ssh_keys(&self) -> bool {
@@ -176,9 +173,8 @@ async fn connect(oracle: &Oracle, wanted: Wanted<'_>) -> Result<Connected, Diagn
     let Wanted { settings, environment, purpose, slurm, pacer } = wanted;
     let config = credentials(oracle, settings, environment)?;
     let clock = Clock::new(SystemTime::now);
-    let site = site(oracle);
     let (http, pacer) = (http(settings, environment, purpose), pacer.clone());
-    let cloud = Oci::connect(config, site, http, pacer, clock).await?;
+    let cloud = Oci::connect(config, launch(oracle), http, pacer, clock).await?;
     let mut warnings = Vec::new();
     let mut named = Vec::new();
     let subnet = match (purpose, &oracle.subnet_id) {
@@ -232,48 +228,22 @@ fn credentials(
         endpoint: settings.endpoint.clone(),
         written_in: Some(settings.file.clone().into()),
     };
-    Config::load(&sources, &overrides, SystemTime::now()).map_err(|error| unusable(error, settings))
-}
-
-/// Explains an error in the credentials. It suggests a key, because slurmctld passes its programs no variables.
-fn unusable(error: ConfigError, settings: &Settings) -> Diagnostic {
-    if error.is_unspecified() {
-        let file = &settings.file;
-        return Diagnostic::new(format!("{}, or with config_file in {file}", chain(&error)));
-    }
-    Diagnostic::from(error)
+    let config = Config::load(&sources, &overrides, SystemTime::now());
+    config.map_err(|error| unusable(error, "with config_file", settings))
 }
 
 /// Launch options from the configuration.
-fn site(oracle: &Oracle) -> LaunchOptions {
-    let mut site = LaunchOptions::new(&oracle.compartment_id);
-    site.subnet = oracle.subnet_id.clone().map(SubnetId::new);
-    site.hostname = oracle.hostname_label;
-    site.compute_cluster.clone_from(&oracle.compute_cluster_id);
-    let mut template = Map::new();
-    let mut set = |key: &str, value: Value| template.insert(key.to_owned(), value);
-    set("instanceOptions", json!({"areLegacyImdsEndpointsDisabled": !oracle.legacy_imds}));
-    set("freeformTags", json!(oracle.freeform_tags));
-    if !oracle.defined_tags.is_empty() {
-        set("definedTags", json!(oracle.defined_tags));
-    }
-    if !oracle.nsg_ids.is_empty() {
-        set("createVnicDetails", json!({"nsgIds": oracle.nsg_ids}));
-    }
-    if let Some(size) = oracle.boot_volume_gb {
-        set("sourceDetails", json!({"sourceType": "image", "bootVolumeSizeInGBs": size}));
-    }
-    site.template = Secret::new(template);
-    site
-}
-
-/// Launch options that `provision` does not know, as one text to compare.
-fn beside(oracle: &Oracle) -> String {
-    let site = site(oracle);
-    // All keys are strings, so this does not fail.
-    let template = serde_json::to_string(site.template.expose()).unwrap_or_default();
-    let LaunchOptions { compartment, hostname, compute_cluster, .. } = site;
-    format!("{compartment} {hostname} {compute_cluster:?} {template}")
+fn launch(oracle: &Oracle) -> LaunchOptions {
+    let mut options = LaunchOptions::new(&oracle.compartment_id);
+    options.subnet = oracle.subnet_id.clone().map(SubnetId::new);
+    options.hostname = oracle.hostname_label;
+    options.compute_cluster.clone_from(&oracle.compute_cluster_id);
+    options.network_security_groups.clone_from(&oracle.nsg_ids);
+    options.boot_volume_gb = oracle.boot_volume_gb;
+    options.legacy_imds = oracle.legacy_imds;
+    options.freeform_tags.clone_from(&oracle.freeform_tags);
+    options.defined_tags.clone_from(&oracle.defined_tags);
+    options
 }
 
 /// Checks the subnets that the configuration and the features of nodes name.

@@ -11,7 +11,7 @@ mod value;
 pub use budget::{BudgetLimits, Notify};
 pub use elastic::Elastic;
 pub use fallback::Fallback;
-pub(crate) use value::{between, duration, texts};
+pub(crate) use value::{between, texts};
 
 use crate::clouds::{self, CloudConfig, Csp};
 use cloud_core::Secret;

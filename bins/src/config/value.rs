@@ -3,6 +3,7 @@
 use cloud_core::Secret;
 use history::cost::Price;
 use serde::de::{Deserialize, Deserializer, Error};
+use slurmconf::yaml::duration;
 use std::time::Duration;
 
 /// Reads a whole number within bounds.
@@ -52,19 +53,6 @@ pub(super) fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
 enum OneOrMany {
     One(String),
     Many(Vec<String>),
-}
-
-/// Parses a duration: seconds, or a number with its unit.
-pub(crate) fn duration(text: &str) -> Option<Duration> {
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at_checked(split)?;
-    let scale = match unit {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return None,
-    };
-    number.parse::<u32>().ok().map(|number| Duration::from_secs(u64::from(number) * scale))
 }
 
 /// Reads an amount of money without rounding.

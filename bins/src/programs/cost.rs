@@ -1,18 +1,17 @@
 //! `cost`: what machines cost, and whom.
 
-use crate::args::{Common, Window};
+use crate::args::{Common, Window, time_at};
 use crate::bootstrap::Bootstrap;
 use crate::diagnostic::Diagnostic;
 use crate::output::chain;
-use crate::process::{SOME_FAILED, SUCCESS};
 use crate::{table, wiring};
 use clap::Parser;
-use history::cost::{self, By, JobRun, Millis, Owner, Row, Table};
+use history::cost::{self, By, JobRun, Owner, Row, Table};
 use history::{Lives, Zone, millis};
 use provision::Roster;
 use provision::job_costs::{cpus, job_runs};
 use serde_json::json;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 /// Show what machines cost, split onto the jobs that ran on them.
 ///
@@ -56,15 +55,15 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     let (since, until) = arguments.window.read(millis(now), Zone::Utc)?;
     let window = since.unwrap_or_else(|| cost::month_start(until))..until;
     let settings = bootstrap.settings()?;
-    let prices = wiring::prices(&settings, &bootstrap.environment)?;
-    let slurm = wiring::slurm(&bootstrap.common, &settings.paths, &bootstrap.environment).await?;
-    let log = history::read(&bootstrap.state_path(Some(&settings)))?;
+    let prices = wiring::prices(settings, &bootstrap.environment)?;
+    let slurm = bootstrap.slurm().await?;
+    let log = history::read(&bootstrap.state_path(Some(settings)))?;
     let mut warnings = log.warnings();
     let lives = Lives::of(&log.events);
     let conf = Roster::new(&slurm.config);
     let shape = |node: &str| shape_of(&conf, node);
     let machines = cost::machines(&lives, millis(now), |node| cpus(&conf, node), shape);
-    let records = slurm.controller.job_records(at(window.start), at(window.end)).await;
+    let records = slurm.controller.job_records(time_at(window.start), time_at(window.end)).await;
     let owner = |job| unaccounted(&lives, job);
     let runs: Vec<JobRun> = match records {
         Ok(Some(records)) => job_runs(&records, &conf, now),
@@ -85,14 +84,7 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
         ));
     }
     print(bootstrap, arguments, &Table::new(&shares, arguments.by), &prices.currency);
-    for warning in &warnings {
-        bootstrap.warn(warning);
-    }
-    Ok(if warnings.is_empty() { SUCCESS } else { SOME_FAILED })
-}
-
-fn at(time: Millis) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_millis(time)
+    Ok(bootstrap.warn_all(&warnings))
 }
 
 /// Whose a job is where Slurm keeps no accounts: the log has the owners of jobs for which machines were launched.

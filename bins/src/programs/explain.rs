@@ -2,6 +2,7 @@
 
 use crate::args::Common;
 use crate::bootstrap::Bootstrap;
+use crate::clouds::Wanted;
 use crate::config::Settings;
 use crate::context::in_time;
 use crate::diagnostic::Diagnostic;
@@ -69,8 +70,7 @@ fn subject(text: &str) -> Result<Subject, String> {
 }
 
 async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
-    let Bootstrap { common, paths, environment, .. } = bootstrap;
-    let slurm = wiring::slurm(common, paths, environment).await?;
+    let slurm = bootstrap.slurm().await?;
     let (settings, configuration) = match &bootstrap.settings {
         Ok(settings) => (Some(settings), None),
         Err(why) => (None, Some(why.to_string())),
@@ -128,9 +128,10 @@ async fn cloud(
     let unknown =
         || Diagnostic::new("the configuration, which says how to reach it, cannot be read");
     let settings = settings.ok_or_else(unknown)?;
-    let wanted = (Purpose::Observe, &slurm.config);
-    let pacer = wiring::pacer(&settings.elastic, Experience::default());
-    let connecting = Box::pin(wiring::cloud(settings, &bootstrap.environment, wanted, &pacer));
+    let pacer = &wiring::pacer(&settings.elastic, Experience::default());
+    let (environment, slurm) = (&bootstrap.environment, &slurm.config);
+    let wanted = Wanted { settings, environment, purpose: Purpose::Observe, slurm, pacer };
+    let connecting = Box::pin(wiring::cloud(wanted));
     let Connected { cloud, unreachable, .. } = in_time(Some(CONNECT), connecting).await?;
     unreachable.map_or(Ok(cloud), Err)
 }

@@ -121,7 +121,7 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
         return Ok(SUCCESS);
     }
     if arguments.print_power {
-        let lines = power::lines(&context, &inputs, arguments.common.config.as_deref())?;
+        let lines = power::lines(&context, &inputs)?;
         context.output.print(lines.trim_end());
         return Ok(SUCCESS);
     }
@@ -131,9 +131,8 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
         context.warn(warning);
     }
     let request = request(arguments, &context, &inputs);
-    let (common, marked, limits) = (&arguments.common, &inputs.marked, &inputs.limits);
-    let goal = Goal::Finish { request, limits };
-    let change = Change { common, marked, goal, prove: !arguments.no_prove };
+    let goal = Goal::Finish { request, limits: &inputs.limits };
+    let change = Change { marked: &inputs.marked, goal, prove: !arguments.no_prove };
     Box::pin(change.make(context)).await
 }
 
@@ -141,7 +140,7 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
 pub(super) async fn open_locked(
     bootstrap: &Bootstrap,
     purpose: Purpose,
-) -> Result<(Context, Option<ConfLock>), Diagnostic> {
+) -> Result<(Context<'_>, Option<ConfLock>), Diagnostic> {
     let context = Context::open(bootstrap, purpose, None).await?;
     if bootstrap.common.dry_run || !context.state_path.is_dir() {
         return Ok((context, None));
@@ -167,7 +166,7 @@ pub(super) async fn open_locked(
 }
 
 /// Runs all checks until a signal arrives. There is nothing to clean up then.
-async fn check(arguments: &Arguments, context: Context) -> u8 {
+async fn check(arguments: &Arguments, context: Context<'_>) -> u8 {
     let output = context.output;
     tokio::select! {
         code = run_checks(arguments, context) => code,
@@ -179,7 +178,7 @@ async fn check(arguments: &Arguments, context: Context) -> u8 {
 }
 
 /// Runs all checks. Input that cannot be read fails a check of its own and hides no other.
-async fn run_checks(arguments: &Arguments, mut context: Context) -> u8 {
+async fn run_checks(arguments: &Arguments, mut context: Context<'_>) -> u8 {
     let _ = context.find_images().await;
     let slurmctld = check::slurmctld(&mut context).await;
     let inputs = Inputs::read(&arguments.sources, &context).await;
@@ -189,18 +188,18 @@ async fn run_checks(arguments: &Arguments, mut context: Context) -> u8 {
         Err(diagnostic) => Some(Err(diagnostic.clone())),
     };
     let limits = Limits { inputs: inputs.as_ref().ok(), new: new.as_ref() };
-    check::all(&context, &arguments.common, limits, slurmctld).await
+    check::all(&context, limits, slurmctld).await
 }
 
 /// The node section that would be written, and whether slurmctld already runs with it.
 async fn planned(
     arguments: &Arguments,
-    context: &Context,
+    context: &Context<'_>,
     inputs: &Inputs,
 ) -> Result<New, Diagnostic> {
     let request = request(arguments, context, inputs);
     context
-        .with_run(&arguments.common, async |run: &Run<'_>| {
+        .with_run(async |run: &Run<'_>| {
             let (plan, _) = run::preview_finish(run, &request).await?;
             let section = planned_section(&inputs.marked, Some(&inputs.cluster), &plan)?;
             // A change that is refused because of a job is not applied either.
@@ -215,7 +214,7 @@ async fn planned(
         .await
 }
 
-fn request<'a>(arguments: &Arguments, context: &Context, inputs: &'a Inputs) -> Finish<'a> {
+fn request<'a>(arguments: &Arguments, context: &Context<'_>, inputs: &'a Inputs) -> Finish<'a> {
     Finish {
         document: &inputs.marked.document,
         cluster: &inputs.cluster,

@@ -23,7 +23,7 @@ use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 use watch::{Shape, Size, Tail, frame, over};
 
-/// How often the picture of a watch is drawn, so that events show as they happen.
+/// Interval at which a watch redraws the screen, so that events show as they happen.
 const REDRAW: Duration = Duration::from_millis(500);
 
 /// List nodes, with their state in Slurm and in the cloud.
@@ -105,7 +105,6 @@ pub async fn run(arguments: Arguments) -> u8 {
 }
 
 async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
-    let common = &arguments.common;
     let context = Context::open(bootstrap, Purpose::Observe, None).await?;
     let listed = async |run: &Run<'_>| {
         let mut cancel = run.tools.cancel.clone();
@@ -117,14 +116,14 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
         };
         tokio::select! {
             listed = shown => listed,
-            // Nothing is under way that would have to be ended in order.
+            // Nothing is under way that has to end in order.
             () = cancel.cancelled() => Ok(SOME_FAILED),
         }
     };
-    context.with_run(common, listed).await
+    context.with_run(listed).await
 }
 
-/// The rows that were asked for, and what they were made of.
+/// The requested rows, with the observation that they come from.
 struct Listed {
     rows: Vec<NodeRow>,
     observed: Observation,
@@ -133,14 +132,14 @@ struct Listed {
 }
 
 async fn list(
-    context: &Context,
+    context: &Context<'_>,
     arguments: &Arguments,
     run: &Run<'_>,
 ) -> Result<Listed, Diagnostic> {
     let wanted = wanted(arguments, run)?;
-    let mut look = run.observe().await;
-    run.find_addresses(&mut look).await;
-    let world = look.world(run);
+    let mut observed = run.observe().await;
+    run.find_addresses(&mut observed).await;
+    let world = observed.world(run);
     let asked: &[NodeName] = if arguments.nodes.is_some() { &wanted } else { &[] };
     let unknown = context.unknown(asked, world);
     let mut rows: Vec<NodeRow> =
@@ -148,7 +147,7 @@ async fn list(
     if arguments.nodes.is_none() && arguments.partition.is_empty() {
         rows.extend(NodeRow::of_strangers(world));
     }
-    let (states, seen) = (StateFilter::new(&arguments.state), look.fleet.is_complete());
+    let (states, seen) = (StateFilter::new(&arguments.state), observed.fleet.is_complete());
     let unknown_states = states.unknown(&rows);
     if !unknown_states.is_empty() {
         return Err(Diagnostic::new(format!(
@@ -159,10 +158,14 @@ async fn list(
     let asked = arguments.all || arguments.nodes.is_some() || !states.is_any();
     rows.retain(|row| states.matches(row) && (asked || row.is_interesting(seen)));
     let known = unknown.is_empty();
-    Ok(Listed { rows, observed: look, known })
+    Ok(Listed { rows, observed, known })
 }
 
-async fn show(context: &Context, arguments: &Arguments, run: &Run<'_>) -> Result<u8, Diagnostic> {
+async fn show(
+    context: &Context<'_>,
+    arguments: &Arguments,
+    run: &Run<'_>,
+) -> Result<u8, Diagnostic> {
     let Listed { rows, observed, known } = list(context, arguments, run).await?;
     let world = observed.world(run);
     let chosen: BTreeSet<&str> = rows.iter().map(|row| row.node.as_str()).collect();
@@ -199,7 +202,7 @@ fn wanted(arguments: &Arguments, run: &Run<'_>) -> Result<Vec<NodeName>, Diagnos
 }
 
 /// Prints the rows as JSON, CSV or a table.
-fn print(context: &Context, arguments: &Arguments, rows: &[NodeRow]) {
+fn print(context: &Context<'_>, arguments: &Arguments, rows: &[NodeRow]) {
     let output = &context.output;
     if arguments.common.json {
         output.print(json!(rows));
@@ -219,16 +222,16 @@ fn print(context: &Context, arguments: &Arguments, rows: &[NodeRow]) {
 }
 
 impl Arguments {
-    /// How the table is laid out: as it fits the terminal, or wide where there is none.
+    /// The layout of the table: it fits the terminal, and is wide without one.
     fn layout(&self) -> Layout<'_> {
         let size = Size::of_terminal().filter(|_| !self.wide);
         Layout { chosen: &self.output, width: size.map(|size| size.width) }
     }
 }
 
-/// Draws the table again and again until somebody ends it.
+/// Redraws the table until it is interrupted.
 async fn watch(
-    context: &Context,
+    context: &Context<'_>,
     arguments: &Arguments,
     run: &Run<'_>,
     pause: Duration,
@@ -248,7 +251,7 @@ async fn watch(
             let shape = Shape { output, height, status: &status };
             let picture = frame(&listed.rows, &tail, arguments.layout(), shape);
             if size.is_none() {
-                // Nothing can be drawn over: one table a round.
+                // Without a terminal, nothing can be overwritten: one table per round.
                 for line in &picture {
                     output.print(line);
                 }
@@ -264,7 +267,7 @@ async fn watch(
     }
 }
 
-fn export(context: &Context, format: Inventory, machines: &[Machine], world: World<'_>) {
+fn export(context: &Context<'_>, format: Inventory, machines: &[Machine], world: World<'_>) {
     match format {
         Inventory::Ini => {
             context.output.print(plan::inventory_ini(machines, world.conf).trim_end());

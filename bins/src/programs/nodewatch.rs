@@ -8,7 +8,6 @@ use crate::drive::until_interrupted;
 use crate::log::Level;
 use crate::output::chain;
 use crate::process::{SOME_FAILED, SUCCESS};
-use crate::wiring;
 use clap::Parser;
 use cloud_core::MachineMetadata;
 use cloud_core::http::Url;
@@ -42,7 +41,7 @@ pub struct Arguments {
     #[arg(long, value_name = "URL", value_parser = url)]
     metadata: Option<Url>,
 
-    /// The time between two questions.
+    /// Interval between two requests to the metadata service.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = time(Duration::from_secs(1), Duration::from_hours(1)))]
     every: Duration,
 
@@ -58,7 +57,7 @@ pub struct Arguments {
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = time(Duration::from_mins(1), Duration::from_hours(72)))]
     maintenance: Duration,
 
-    /// Ask once, and end.
+    /// Ask once and exit.
     #[arg(long)]
     once: bool,
 }
@@ -79,7 +78,7 @@ fn url(text: &str) -> Result<Url, String> {
     Url::parse(text).map_err(|error| error.to_string())
 }
 
-/// Watches until told to end.
+/// Watches until a signal arrives.
 pub async fn run(arguments: Arguments) -> u8 {
     let bootstrap = Bootstrap::open("nodewatch", &arguments.common);
     match Watch::open(&bootstrap, &arguments).await {
@@ -93,24 +92,24 @@ pub async fn run(arguments: Arguments) -> u8 {
     }
 }
 
-/// What is watched, and who is told.
+/// A watch on one machine.
 struct Watch<'b> {
     bootstrap: &'b Bootstrap,
     node: NodeName,
     metadata: Box<dyn MachineMetadata>,
     slurm: Scontrol,
     policy: InterruptionPolicy,
-    /// What was logged: what does not change is said once.
-    said: BTreeSet<String>,
+    /// The lines that were logged. Each is logged once.
+    logged: BTreeSet<String>,
     /// True once Slurm knows where the machine is.
     located: bool,
-    /// True while nothing is announced and nothing is left to do: then slurmctld is not asked, because every machine of the
-    /// cluster would ask every few seconds.
+    /// True while nothing is announced and nothing is left to do. Then slurmctld gets no request, because every machine of
+    /// the cluster would send one every few seconds.
     at_rest: bool,
 }
 
 impl<'b> Watch<'b> {
-    /// None if the cloud announces nothing.
+    /// Connects to the metadata service and to Slurm; none if the cloud announces nothing.
     async fn open(
         bootstrap: &'b Bootstrap,
         arguments: &Arguments,
@@ -125,39 +124,38 @@ impl<'b> Watch<'b> {
             Diagnostic::new(format!("{name} is no name of a node: {error}; use --node"))
         })?;
         // Compute nodes have no startnode.yaml: it names a credential.
-        let slurm = wiring::slurm(&arguments.common, &bootstrap.paths, &bootstrap.environment);
+        let slurm = bootstrap.slurm().await?.controller;
         let signal = arguments.signal.clone().map(|signal| (signal, arguments.grace));
         let policy = InterruptionPolicy { signal, maintenance: arguments.maintenance };
-        let slurm = slurm.await?.controller;
-        let said = BTreeSet::new();
+        let logged = BTreeSet::new();
         let (located, at_rest) = (false, false);
-        Ok(Some(Self { bootstrap, node, metadata, slurm, policy, said, located, at_rest }))
+        Ok(Some(Self { bootstrap, node, metadata, slurm, policy, logged, located, at_rest }))
     }
 
     async fn run(&mut self, arguments: &Arguments) -> u8 {
         if arguments.common.dry_run {
             return self.preview().await;
         }
-        let told = until_interrupted();
-        tokio::pin!(told);
+        let interrupted = until_interrupted();
+        tokio::pin!(interrupted);
         loop {
             let code = tokio::select! {
                 biased;
-                () = &mut told => return SUCCESS,
-                code = self.look() => code,
+                () = &mut interrupted => return SUCCESS,
+                code = self.observe() => code,
             };
             if arguments.once {
                 return code;
             }
             tokio::select! {
                 biased;
-                () = &mut told => return SUCCESS,
+                () = &mut interrupted => return SUCCESS,
                 () = sleep(arguments.every) => {}
             }
         }
     }
 
-    /// Asks once, and prints what would follow.
+    /// Asks once, and prints what it would do.
     async fn preview(&self) -> u8 {
         let lines = async {
             let announced = self.metadata.interruption().await.map_err(|error| chain(&error))?;
@@ -175,11 +173,11 @@ impl<'b> Watch<'b> {
         SUCCESS
     }
 
-    /// Asks once, and does what follows.
-    async fn look(&mut self) -> u8 {
+    /// Asks once, and acts on the response.
+    async fn observe(&mut self) -> u8 {
         let announced = match self.metadata.interruption().await {
             Ok(announced) => announced,
-            Err(error) => return self.fails(chain(&error)),
+            Err(error) => return self.fails(&error),
         };
         if !self.located {
             self.locate().await;
@@ -193,36 +191,35 @@ impl<'b> Watch<'b> {
             Ok(lines) => {
                 self.at_rest = announced.is_none() && lines.is_empty();
                 for line in lines {
-                    self.note(Level::Warning, line);
+                    self.note(Level::Warning, &line);
                 }
                 SUCCESS
             }
-            Err(error) => self.fails(chain(&error)),
+            Err(error) => self.fails(&error),
         }
     }
 
-    /// Tells Slurm where the machine is; what fails is tried again the next time.
+    /// Reports to Slurm where the machine is. A failure is retried the next time.
     async fn locate(&mut self) {
         let location = match self.metadata.location().await {
             Ok(location) => location,
-            Err(error) => return self.note(Level::Warning, chain(&error)),
+            Err(error) => return self.note(Level::Warning, &chain(&error)),
         };
         match report_location(&self.slurm, &self.node, &location).await {
             Ok(done) => self.located = done,
-            Err(error) => self.note(Level::Warning, chain(&error)),
+            Err(error) => self.note(Level::Warning, &chain(&error)),
         }
     }
 
-    fn fails(&mut self, why: String) -> u8 {
-        self.note(Level::Warning, why);
+    fn fails(&mut self, error: &(dyn std::error::Error + 'static)) -> u8 {
+        self.note(Level::Warning, &chain(error));
         SOME_FAILED
     }
 
     /// Logs a line that was not logged before.
-    fn note(&mut self, level: Level, line: String) {
-        if !self.said.contains(&line) {
-            self.bootstrap.note(level, &line);
-            self.said.insert(line);
+    fn note(&mut self, level: Level, line: &str) {
+        if self.logged.insert(line.to_owned()) {
+            self.bootstrap.note(level, line);
         }
     }
 }

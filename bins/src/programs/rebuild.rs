@@ -95,7 +95,6 @@ async fn begin(
     arguments: &Arguments,
     begun: Instant,
 ) -> Result<u8, Diagnostic> {
-    let common = &arguments.common;
     if let (Some(nodes), Some(_)) = (&arguments.nodes, &arguments.command) {
         return Err(Diagnostic::new(format!("{nodes} before a command; name nodes after it")));
     }
@@ -109,9 +108,9 @@ async fn begin(
         context.warn(&hidden);
     }
     match command {
-        Command::Submit(submit) => roll::submit(&context, common, submit).await,
-        Command::Status(status) => status::show(&context, common, status).await,
-        Command::Image(snapshot) => snapshot::make(&context, common, snapshot).await,
+        Command::Submit(submit) => roll::submit(&context, submit).await,
+        Command::Status(status) => status::show(&context, status).await,
+        Command::Image(snapshot) => snapshot::make(&context, snapshot).await,
     }
 }
 
@@ -125,7 +124,7 @@ async fn called(
     let list: Hostlist = names.iter().collect();
     let mut context = Context::open(bootstrap, Purpose::Perhaps, Some(&list)).await?;
     context.fill(Some(&names)).await;
-    let deadline = wiring::deadline(&context.settings, &context.slurm.config, &list);
+    let deadline = wiring::deadline(context.settings, &context.slurm.config, &list);
     // slurmctld's timeout starts with its call.
     let left = || deadline.saturating_sub(begun.elapsed());
     // Slurm waits, and nodes whose files name the image need no list.
@@ -134,13 +133,14 @@ async fn called(
         return Err(mistyped);
     }
     context.site.policies.deadline = left();
-    nodes(&context, &arguments.common, &names).await
+    nodes(&context, &names).await
 }
 
 /// Paths where StackHPC's appliance writes the image of each node.
-fn target_files(context: &Context) -> TargetFiles {
+fn target_files(context: &Context<'_>) -> TargetFiles {
     let paths = &context.settings.paths;
-    let folder = |path: Option<&str>, usual| context.environment.expand(path.unwrap_or(usual));
+    let folder =
+        |path: Option<&str>, usual| context.bootstrap.environment.expand(path.unwrap_or(usual));
     let reboot_vars = folder(paths.reboot_vars.as_deref(), "/etc/slurm/reboot_vars");
     let required = paths.reboot_vars.is_some() || reboot_vars.is_dir();
     let hostvars = folder(paths.hostvars.as_deref(), "/exports/cluster/hostvars");
@@ -159,7 +159,7 @@ fn requested_nodes(
 }
 
 /// The error for a mistyped subcommand, which was parsed as a node.
-fn mistyped(names: &[NodeName], context: &Context) -> Option<Diagnostic> {
+fn mistyped(names: &[NodeName], context: &Context<'_>) -> Option<Diagnostic> {
     let [name] = names else { return None };
     let near = slurmconf::nearest(name.as_str(), ["submit", "status", "image"])?;
     let known = context.slurm.config.node(name.as_str()).is_some();
@@ -175,28 +175,24 @@ fn this_machine(environment: &Environment) -> Result<NodeName, Diagnostic> {
 }
 
 /// Rebuilds or reboots nodes as Slurm requested.
-pub(super) async fn nodes(
-    context: &Context,
-    common: &Common,
-    names: &[NodeName],
-) -> Result<u8, Diagnostic> {
+pub(super) async fn nodes(context: &Context<'_>, names: &[NodeName]) -> Result<u8, Diagnostic> {
     // Slurm calls only when the nodes may go down. For other callers, a node with a job is skipped, also if slurmctld does
     // not say whether it has one.
-    let caller = context.environment.caller(Role::Reboot);
+    let caller = context.bootstrap.environment.caller(Role::Reboot);
     let slurm_asks = caller == Caller::Slurm;
     let options = RebuildOptions { launch_absent: true, slurm_asks, ..RebuildOptions::default() };
     context
-        .with_run(common, async |run: &Run<'_>| {
+        .with_run(async |run: &Run<'_>| {
             let begun = Instant::now();
-            let rules = wiring::image_rules(&context.settings);
+            let rules = wiring::image_rules(context.settings);
             let files = target_files(context);
             let targets = files.targets(run, rules, names, &BTreeMap::new()).await;
             let mut site: Site = run.site.clone();
             site.policies.deadline = site.policies.deadline.saturating_sub(begun.elapsed());
             let run = &Run { site: &site, ..run.clone() };
-            if common.dry_run {
-                let (plan, look) = run::preview_rebuild(run, &targets.known, options).await;
-                let code = context.preview(common, &plan, &look);
+            if context.dry_run() {
+                let (plan, observation) = run::preview_rebuild(run, &targets.known, options).await;
+                let code = context.preview(&plan, &observation);
                 for (node, why) in &targets.failed {
                     context.output.print_error(format_args!("{node}: {why}"));
                 }
@@ -204,7 +200,7 @@ pub(super) async fn nodes(
             }
             let may_wait = caller == Caller::Script;
             let report = run::rebuild_targets(run, targets, options, may_wait).await;
-            Ok(context.report(common, &report))
+            Ok(context.report(&report))
         })
         .await
 }

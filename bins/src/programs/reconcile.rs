@@ -5,7 +5,7 @@ use crate::bootstrap::Bootstrap;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::drive::until_interrupted;
-use crate::log::{Entry, Level};
+use crate::log::Level;
 use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::{self, Purpose};
 use clap::Parser;
@@ -75,7 +75,7 @@ pub async fn run(arguments: Arguments) -> u8 {
     }
 }
 
-async fn open(bootstrap: &Bootstrap) -> Result<Context, Diagnostic> {
+async fn open(bootstrap: &Bootstrap) -> Result<Context<'_>, Diagnostic> {
     let mut context = Context::open(bootstrap, Purpose::Other, None).await?;
     context.fill(None).await;
     with_prices(&mut context);
@@ -85,8 +85,8 @@ async fn open(bootstrap: &Bootstrap) -> Result<Context, Diagnostic> {
 }
 
 /// Reads what machines cost, for the metrics; where nobody has said it, they have no costs.
-fn with_prices(context: &mut Context) {
-    let Context { settings, environment, .. } = &*context;
+fn with_prices(context: &mut Context<'_>) {
+    let (settings, environment) = (context.settings, &context.bootstrap.environment);
     let budget = settings.budget.budget();
     if settings.elastic.metrics.is_none() || !wiring::prices_file(settings, environment).exists() {
         return;
@@ -101,32 +101,31 @@ fn with_prices(context: &mut Context) {
 }
 
 /// Reconciles once, and ends gracefully when cancelled.
-async fn round(context: &Context, arguments: &Arguments) -> u8 {
+async fn round(context: &Context<'_>, arguments: &Arguments) -> u8 {
     let work = async |run: &Run<'_>| once(context, arguments, run).await;
-    context.with_run(&arguments.common, work).await
+    context.with_run(work).await
 }
 
-async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
-    let common = &arguments.common;
+async fn once(context: &Context<'_>, arguments: &Arguments, run: &Run<'_>) -> u8 {
     if arguments.apply {
         let mut report = run::reconcile(run).await;
         report.findings.extend(hidden_nodes(context));
         log_findings(context, &report.findings);
-        if !common.json {
+        if !context.json() {
             print_findings(context, &report.findings);
         }
         let blind = report.findings.iter().any(|finding| finding.kind == FindingKind::Blind);
-        let code = context.report(common, &report);
+        let code = context.report(&report);
         context.notify(&report).await;
         // Without state nothing is seen twice, so most repairs are never made.
         return if blind || context.state_is_lost { SOME_FAILED } else { code };
     }
     let (mut plan, observation) = run::preview_reconcile(run).await;
     plan.findings.extend(hidden_nodes(context));
-    if plan.findings.is_empty() && plan.is_idle() && !common.json {
+    if plan.findings.is_empty() && plan.is_idle() && !context.json() {
         context.output.print_unless_quiet("no discrepancies found");
     } else {
-        context.show(common, &plan);
+        context.show(&plan);
     }
     if context.hidden_nodes_warning().is_some() {
         SOME_FAILED
@@ -136,21 +135,21 @@ async fn once(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
 }
 
 /// A finding if slurmctld hides powered-down nodes.
-fn hidden_nodes(context: &Context) -> Option<Finding> {
+fn hidden_nodes(context: &Context<'_>) -> Option<Finding> {
     let text = context.hidden_nodes_warning()?;
     let (kind, handling) = (FindingKind::Blind, Handling::Reported);
     Some(Finding { kind, node: None, instances: Vec::new(), text, handling })
 }
 
-fn print_findings(context: &Context, findings: &[Finding]) {
+fn print_findings(context: &Context<'_>, findings: &[Finding]) {
     for finding in findings {
         context.output.print_unless_quiet(finding);
     }
 }
 
 /// Logs new findings that are only reported: nobody reads the output under a timer.
-fn log_findings(context: &Context, findings: &[Finding]) {
+fn log_findings(context: &Context<'_>, findings: &[Finding]) {
     for message in &newly_reported(&*context.state, findings) {
-        context.log.write(Entry { level: Level::Warning, node: None, message });
+        context.bootstrap.log.write(Level::Warning, None, message);
     }
 }

@@ -78,14 +78,14 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
 }
 
 /// Finds the images of these nodes and of those in slurm.conf.
-async fn images(context: &mut Context, new: &[NodeDef]) -> Result<(), Diagnostic> {
+async fn images(context: &mut Context<'_>, new: &[NodeDef]) -> Result<(), Diagnostic> {
     let mut config = context.slurm.config.clone();
     config.nodes.extend_from_slice(new);
     context.find_images_of(&config).await?.map_or(Ok(()), Err)
 }
 
 /// Resizes the cluster to the limits.
-async fn to_limits(arguments: &Arguments, mut context: Context) -> Result<u8, Diagnostic> {
+async fn to_limits(arguments: &Arguments, mut context: Context<'_>) -> Result<u8, Diagnostic> {
     let inputs = Inputs::read(&arguments.sources, &context).await?.launchable(&context)?;
     images(&mut context, &inputs.cluster.nodes).await?;
     let request = Finish {
@@ -101,7 +101,11 @@ async fn to_limits(arguments: &Arguments, mut context: Context) -> Result<u8, Di
 }
 
 /// Resizes one group of persistent nodes.
-async fn to_size(arguments: &Arguments, context: Context, size: usize) -> Result<u8, Diagnostic> {
+async fn to_size(
+    arguments: &Arguments,
+    context: Context<'_>,
+    size: usize,
+) -> Result<u8, Diagnostic> {
     let marked = context.slurm.marked_file()?;
     let roster = Roster::new(&context.slurm.config);
     let group =
@@ -119,10 +123,10 @@ async fn to_size(arguments: &Arguments, context: Context, size: usize) -> Result
 
 async fn change(
     arguments: &Arguments,
-    context: Context,
+    context: Context<'_>,
     marked: &MarkedFile,
     goal: Goal<'_>,
 ) -> Result<u8, Diagnostic> {
-    let change = Change { common: &arguments.common, marked, goal, prove: !arguments.no_prove };
+    let change = Change { marked, goal, prove: !arguments.no_prove };
     Box::pin(change.make(context)).await
 }

@@ -111,7 +111,7 @@ async fn begin(
     request: Result<ResumeRequest, ResumeFileError>,
     call: &Call<'_>,
 ) -> Result<u8, Diagnostic> {
-    let (common, &Call { file, caller, begun }) = (&arguments.common, call);
+    let &Call { file, caller, begun } = call;
     if let (Some(argument), Caller::Operator | Caller::Script) = (&arguments.features, caller) {
         return Err(stray_argument(argument, &arguments.nodes));
     }
@@ -124,10 +124,10 @@ async fn begin(
     let purpose = if arguments.failed { Purpose::Other } else { Purpose::Launch };
     let mut context = Context::open(bootstrap, purpose, Some(&arguments.nodes)).await?;
     context.fill(Some(&names)).await;
-    let deadline = wiring::deadline(&context.settings, &context.slurm.config, &arguments.nodes);
+    let deadline = wiring::deadline(context.settings, &context.slurm.config, &arguments.nodes);
     context.site.policies.deadline = deadline.saturating_sub(begun.elapsed());
     if arguments.failed {
-        return Ok(failed(&context, common, &names).await);
+        return Ok(failed(&context, &names).await);
     }
     let reboot = caller == Caller::RebootJob;
     // A call by hand has no resume file.
@@ -142,20 +142,20 @@ async fn begin(
     // slurmctld's timeout starts with its call.
     context.site.policies.deadline = deadline.saturating_sub(begun.elapsed());
     if reboot {
-        return super::rebuild::nodes(&context, common, &names).await;
+        return super::rebuild::nodes(&context, &names).await;
     }
     context.site.policies.oldest = (caller == Caller::Slurm).then_some(OLDEST);
     let jobs: Vec<JobGroup> = request.jobs.iter().filter_map(group).collect();
     let jobs = labelled(&context, jobs).await;
     let code = context
-        .with_run(common, async |run: &Run<'_>| {
-            if common.dry_run {
+        .with_run(async |run: &Run<'_>| {
+            if context.dry_run() {
                 let (plan, observation) = run::preview_start(run, &names, &jobs).await;
-                return context.preview(common, &plan, &observation);
+                return context.preview(&plan, &observation);
             }
             context.begin(&names, "Starting");
             let report = run::start(run, &names, &jobs).await;
-            let code = context.report(common, &report);
+            let code = context.report(&report);
             context.notify(&report).await;
             code
         })
@@ -164,7 +164,11 @@ async fn begin(
 }
 
 /// Finds the images. Without the configured one, only nodes that need it fail.
-async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Result<(), Diagnostic> {
+async fn images(
+    context: &mut Context<'_>,
+    names: &[NodeName],
+    reboot: bool,
+) -> Result<(), Diagnostic> {
     let found = context.find_images().await;
     if let Ok(Some(unknown)) = &found
         && !reboot
@@ -180,8 +184,8 @@ async fn images(context: &mut Context, names: &[NodeName], reboot: bool) -> Resu
 const OWNERS: Duration = Duration::from_secs(1);
 
 /// Adds tags with the owner to jobs, for machines that are launched for one job only.
-async fn labelled(context: &Context, jobs: Vec<JobGroup>) -> Vec<JobGroup> {
-    if jobs.is_empty() || !wiring::has_room_for_labels(&context.settings) {
+async fn labelled(context: &Context<'_>, jobs: Vec<JobGroup>) -> Vec<JobGroup> {
+    if jobs.is_empty() || !wiring::has_room_for_labels(context.settings) {
         return jobs;
     }
     let ids: Vec<JobId> = jobs.iter().map(|group| group.job).collect();
@@ -207,14 +211,14 @@ fn group(job: &slurmctl::JobNodes) -> Option<JobGroup> {
     Some(JobGroup::new(job.id, job.nodes.node_names().ok()?))
 }
 
-async fn failed(context: &Context, common: &Common, names: &[NodeName]) -> u8 {
+async fn failed(context: &Context<'_>, names: &[NodeName]) -> u8 {
     context
-        .with_run(common, async |run: &Run<'_>| {
-            if common.dry_run {
+        .with_run(async |run: &Run<'_>| {
+            if context.dry_run() {
                 let (plan, observation) = run::preview_failed(run, names).await;
-                return context.preview(common, &plan, &observation);
+                return context.preview(&plan, &observation);
             }
-            context.report(common, &run::failed(run, names).await)
+            context.report(&run::failed(run, names).await)
         })
         .await
 }

@@ -4,13 +4,14 @@ use crate::args::{Common, nodes};
 use crate::bootstrap::Bootstrap;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
+use crate::log::Level;
 use crate::output::shortened;
 use crate::process::{SOME_FAILED, SUCCESS};
 use crate::wiring::{self, Purpose};
 use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::Cancel;
-use provision::plan::{self, Operation, ReportStep, Step, Why};
+use provision::plan::{Operation, ReportStep, Step, Why};
 use provision::run::{self, Run};
 use provision::{NodeReport, Report};
 use slurmctl::{Caller, Job, Role};
@@ -68,14 +69,13 @@ pub async fn run(arguments: Arguments) -> u8 {
 
 async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
     let begun = Instant::now();
-    let common = &arguments.common;
     let names = arguments.nodes.as_ref().map(Hostlist::node_names).transpose()?;
     let purpose = if arguments.all { Purpose::EndAll } else { Purpose::Other };
     let mut context = Context::open(bootstrap, purpose, arguments.nodes.as_ref()).await?;
     let deadline = &mut context.site.policies.deadline;
     *deadline = if arguments.all {
         // Slurm does not wait for it.
-        wiring::operator_deadline(&context.settings)
+        wiring::operator_deadline(context.settings)
     } else {
         // slurmctld's timeout starts with its call.
         deadline.saturating_sub(begun.elapsed())
@@ -85,21 +85,17 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
         context.fill(Some(names)).await;
     }
     let code = context
-        .with_run(common, async |run: &Run<'_>| match names {
-            Some(names) if common.dry_run => {
-                let observation = run.observe_for(&names).await;
-                let plan = match (arguments.now, is_by_hand(&context)) {
-                    (true, _) => plan::stop_now,
-                    (false, true) => plan::stop_by_hand,
-                    (false, false) => plan::stop,
+        .with_run(async |run: &Run<'_>| match names {
+            Some(names) if context.dry_run() => {
+                let (plan, observation) = match (arguments.now, is_by_hand(&context)) {
+                    (true, _) => run::preview_stop_now(run, &names).await,
+                    (false, true) => run::preview_stop_by_hand(run, &names).await,
+                    (false, false) => run::preview_stop(run, &names).await,
                 };
-                let plan = plan(&names, observation.world(run));
                 let skipped = plan.steps().any(|step| {
                     matches!(step, Step::Report(ReportStep::Nothing { why: Why::WantedAgain, .. }))
                 });
-                context
-                    .preview(common, &plan, &observation)
-                    .max(code_for_skipped(&context, skipped))
+                context.preview(&plan, &observation).max(code_for_skipped(&context, skipped))
             }
             Some(names) => {
                 context.begin(&names, "Stopping");
@@ -108,11 +104,11 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
                     (false, true) => run::stop_by_hand(run, &names).await,
                     (false, false) => run::stop(run, &names).await,
                 };
-                if !common.json {
+                if !context.json() {
                     print_absent(&context, &report);
                 }
                 let skipped = warn_of_skipped(&context, &report);
-                context.report(common, &report).max(code_for_skipped(&context, skipped))
+                context.report(&report).max(code_for_skipped(&context, skipped))
             }
             None => everything(&context, arguments, run).await,
         })
@@ -122,13 +118,13 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
 
 /// True if neither slurmctld nor a script that it runs called this process. Then only slurmctld knows whether the nodes run
 /// jobs.
-fn is_by_hand(context: &Context) -> bool {
-    let environment = &context.environment;
+fn is_by_hand(context: &Context<'_>) -> bool {
+    let environment = &context.bootstrap.environment;
     environment.caller(Role::Suspend) != Caller::Slurm && !environment.by_slurm
 }
 
 /// Prints the nodes that had no machine to terminate.
-fn print_absent(context: &Context, report: &Report) {
+fn print_absent(context: &Context<'_>, report: &Report) {
     let absent: Hostlist = nodes_because(report, &Why::NoInstance).collect();
     if !absent.is_empty() {
         context.output.print_unless_quiet(format_args!("{}: no machine", shortened(&absent)));
@@ -143,8 +139,8 @@ fn nodes_because<'r>(report: &'r Report, why: &Why) -> impl Iterator<Item = &'r 
 }
 
 /// The exit code for skipped nodes: a failure, unless slurmctld called, which has changed its mind.
-fn code_for_skipped(context: &Context, some: bool) -> u8 {
-    if some && context.environment.caller(Role::Suspend) != Caller::Slurm {
+fn code_for_skipped(context: &Context<'_>, some: bool) -> u8 {
+    if some && context.bootstrap.environment.caller(Role::Suspend) != Caller::Slurm {
         SOME_FAILED
     } else {
         SUCCESS
@@ -152,7 +148,7 @@ fn code_for_skipped(context: &Context, some: bool) -> u8 {
 }
 
 /// Warns of nodes that were not stopped because they are in use. Returns true if there are any.
-fn warn_of_skipped(context: &Context, report: &Report) -> bool {
+fn warn_of_skipped(context: &Context<'_>, report: &Report) -> bool {
     let skipped: Hostlist = nodes_because(report, &Why::WantedAgain).collect();
     let is_some = !skipped.is_empty();
     if is_some {
@@ -166,28 +162,26 @@ fn warn_of_skipped(context: &Context, report: &Report) -> bool {
     is_some
 }
 
-async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> u8 {
-    let common = &arguments.common;
-    if common.dry_run || !arguments.force {
-        let observation = run.observe().await;
-        let plan = plan::stop_all(observation.world(run));
-        if common.dry_run {
-            return context.preview(common, &plan, &observation);
+async fn everything(context: &Context<'_>, arguments: &Arguments, run: &Run<'_>) -> u8 {
+    if context.dry_run() || !arguments.force {
+        let (plan, observation) = run::preview_stop_all(run).await;
+        if context.dry_run() {
+            return context.preview(&plan, &observation);
         }
         // Without a complete listing, the prompt could not say which machines would be terminated.
         if !observation.fleet.is_complete() {
             context.report_unobserved(&observation);
-            context.error("nothing done: cannot list the machines");
+            context.bootstrap.note(Level::Error, "nothing done: cannot list the machines");
             return SOME_FAILED;
         }
         if plan.is_idle() {
-            if !common.json {
+            if !context.json() {
                 context.output.print_unless_quiet("no machines");
             }
-            return context.report(common, &Report::new(Operation::StopAll));
+            return context.report(&Report::new(Operation::StopAll));
         }
         let text = plan.to_string();
-        if common.json {
+        if context.json() {
             // The plan is for the prompt; JSON follows on standard output.
             context.output.print_error(text.trim_end());
         } else {
@@ -202,7 +196,7 @@ async fn everything(context: &Context, arguments: &Arguments, run: &Run<'_>) -> 
             return SOME_FAILED;
         }
     }
-    context.report(common, &run::stop_all(run).await)
+    context.report(&run::stop_all(run).await)
 }
 
 /// The prompt for terminating every machine, with the number of machines and running jobs.

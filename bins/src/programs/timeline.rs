@@ -1,11 +1,9 @@
 //! `timeline`: a picture of the lives of nodes.
 
-use crate::args::{Common, Window, nodes};
+use crate::args::{Common, Window, nodes, time_at};
 use crate::bootstrap::Bootstrap;
 use crate::diagnostic::Diagnostic;
-use crate::output::{Output, chain};
-use crate::process::{SOME_FAILED, SUCCESS};
-use crate::wiring;
+use crate::output::{Colour, Output, chain};
 use clap::Parser;
 use history::timeline::{JobBar, PhaseTimes, Selection, Timeline, phase_times, terminal};
 use history::{Life, Lives, Phase, Zone, millis};
@@ -65,23 +63,20 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
     let directory = match &arguments.common.state_dir {
         // A log from elsewhere needs no configuration.
         Some(directory) => directory.clone(),
-        None => bootstrap.state_path(Some(&bootstrap.settings()?)),
+        None => bootstrap.state_path(Some(bootstrap.settings()?)),
     };
     let log = history::read(&directory)?;
     let lives = Lives::of(&log.events);
     let mut warnings = log.warnings();
     let first = lives.lives.iter().map(Life::begin).min().unwrap_or(now);
-    let times = at(selection.since.unwrap_or(first))..at(selection.until.unwrap_or(now));
+    let times = time_at(selection.since.unwrap_or(first))..time_at(selection.until.unwrap_or(now));
     let accounts = accounts(bootstrap, arguments, times).await.unwrap_or_else(|why| {
         warnings.push(format!("sacct does not answer, jobs are taken from events: {why}"));
         Vec::new()
     });
     let timeline = Timeline::new(&lives, accounts, &selection, now);
     show(bootstrap, arguments, &timeline)?;
-    for warning in &warnings {
-        bootstrap.output.print_error(format_args!("warning: {warning}"));
-    }
-    Ok(if warnings.is_empty() { SUCCESS } else { SOME_FAILED })
+    Ok(bootstrap.warn_all(&warnings))
 }
 
 /// How long sacct may take.
@@ -94,10 +89,10 @@ async fn accounts(
     times: Range<SystemTime>,
 ) -> Result<Vec<JobBar>, String> {
     // A log from elsewhere is about other jobs.
-    let settings = bootstrap.settings().ok().filter(|_| arguments.common.state_dir.is_none());
-    let Some(settings) = settings else { return Ok(Vec::new()) };
-    let Bootstrap { common, environment, .. } = bootstrap;
-    let Ok(slurm) = wiring::slurm(common, &settings.paths, environment).await else {
+    if arguments.common.state_dir.is_some() || bootstrap.settings.is_err() {
+        return Ok(Vec::new());
+    }
+    let Ok(slurm) = bootstrap.slurm().await else {
         return Ok(Vec::new());
     };
     let records = timeout(PATIENCE, slurm.controller.job_records(times.start, times.end)).await;
@@ -134,14 +129,10 @@ fn show(
         output
             .print(json!({"from": from, "to": to, "nodes": nodes, "jobs": jobs, "phases": times}));
     } else if arguments.html.is_none() && arguments.svg.is_none() {
-        let paint = |phase: Phase, text: &str| painted(output, phase, text);
+        let paint = |phase: Phase, text: &str| output.paint(colour(phase), text);
         output.print(terminal(timeline, output.width(), &paint).trim_end());
     }
     Ok(())
-}
-
-fn at(millis: u64) -> SystemTime {
-    SystemTime::UNIX_EPOCH + Duration::from_millis(millis)
 }
 
 fn title(bootstrap: &Bootstrap) -> String {
@@ -163,18 +154,14 @@ fn row(times: &PhaseTimes) -> Value {
     json!({"phase": phase, "count": count, "p50_ms": p50, "p90_ms": p90, "p99_ms": p99, "max_ms": max, "sum_ms": sum})
 }
 
-/// The text in the colour of a phase.
-fn painted(output: Output, phase: Phase, text: &str) -> String {
-    if !output.colour {
-        return text.to_owned();
-    }
-    let code = match phase {
+/// The colour of a phase.
+fn colour(phase: Phase) -> Colour {
+    Colour::Indexed(match phase {
         Phase::Asked => 226,
         Phase::Launched => 214,
         Phase::Running => 175,
         Phase::Booting => 74,
         Phase::Busy => 36,
         Phase::Idle => 250,
-    };
-    format!("\x1b[38;5;{code}m{text}\x1b[0m")
+    })
 }

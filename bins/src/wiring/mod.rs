@@ -74,13 +74,8 @@ impl Purpose {
 }
 
 /// Connects to the configured cloud. A program that can continue without gets one whose requests all fail.
-pub async fn cloud(
-    settings: &Settings,
-    environment: &Environment,
-    (purpose, slurm): (Purpose, &slurmconf::Config),
-    pacer: &Pacer,
-) -> Result<Connected, Diagnostic> {
-    let wanted = Wanted { settings, environment, purpose, slurm, pacer };
+pub async fn cloud(wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
+    let Wanted { settings, purpose, .. } = wanted;
     let connected = settings.cloud.connect(wanted).await;
     let continues = |diagnostic: &Diagnostic| match purpose {
         Purpose::Check => true,

@@ -1,31 +1,27 @@
-//! Requests to EC2, and all pages of what it lists.
+//! Requests to EC2, and listings of all pages.
 
 use crate::auth::Signer;
 use crate::query::Query;
 use crate::wire;
-use cloud_core::http::{Client, Request, Response, Url};
-use cloud_core::{ApiOperation, Error, ErrorKind, Result};
+use cloud_core::http::{Client, PageTokens, Request, Response, Url};
+use cloud_core::{ApiOperation, Result};
 use serde::de::DeserializeOwned;
-use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
-
-/// More pages than any listing has.
-const MOST_PAGES: usize = 1000;
 
 /// The largest page of most listings.
 const PAGE: u32 = 1000;
 
-/// Most values of a filter.
+/// Maximum number of values of a filter.
 pub(crate) const MOST_VALUES: usize = 200;
 
-/// The clients of EC2 and STS, and where these are.
+/// The clients of EC2 and STS, with their URLs.
 #[derive(Debug)]
 pub(crate) struct Api {
     pub(crate) client: Client<Signer>,
     pub(crate) url: Url,
     pub(crate) sts: Client<Signer>,
     pub(crate) sts_url: Url,
-    /// How many refusals were decoded.
+    /// Number of decoded refusals.
     pub(crate) decoded: AtomicUsize,
 }
 
@@ -33,15 +29,15 @@ pub(crate) struct Api {
 pub(crate) trait Page: DeserializeOwned {
     type Item;
 
-    /// The largest page that EC2 gives.
+    /// Maximum size of a page.
     const LARGEST: u32 = PAGE;
 
-    /// What is on it, and where the next begins.
+    /// The items, and the token of the next page.
     fn split(self) -> (Vec<Self::Item>, Option<String>);
 }
 
 impl Api {
-    /// Sends it and reads the answer; `subject` is what it is about, for errors.
+    /// Sends a request and reads the response. Errors name the `subject`.
     pub(crate) async fn read<T: DeserializeOwned>(
         &self,
         operation: ApiOperation,
@@ -53,7 +49,7 @@ impl Api {
         wire::read(&self.send(&request).await?, &request, action)
     }
 
-    /// Sends it; that it was done is all there is to know.
+    /// Sends a request whose response has no content of interest.
     pub(crate) async fn done(
         &self,
         operation: ApiOperation,
@@ -71,7 +67,7 @@ impl Api {
         }
     }
 
-    /// Everything on all pages. How long a page is says nothing: an empty one may be followed by another.
+    /// Lists all pages.
     pub(crate) async fn all<P: Page>(
         &self,
         operation: ApiOperation,
@@ -79,21 +75,16 @@ impl Api {
         query: Query,
     ) -> Result<Vec<P::Item>> {
         let mut everything = Vec::new();
-        let (mut next, mut seen) = (None::<String>, BTreeSet::new());
-        for _ in 0..MOST_PAGES {
-            let page =
-                query.clone().with("MaxResults", P::LARGEST).some("NextToken", next.as_ref());
+        let mut pages = PageTokens::new(operation);
+        loop {
+            let page = query.clone().with("MaxResults", P::LARGEST);
+            let page = page.some("NextToken", pages.token());
             let (mut items, token) = self.read::<P>(operation, subject, page).await?.split();
             everything.append(&mut items);
-            let Some(token) = token.filter(|token| !token.is_empty()) else {
+            if !pages.advance(token).map_err(|error| error.on(subject))? {
                 return Ok(everything);
-            };
-            if !seen.insert(token.clone()) {
-                break;
             }
-            next = Some(token);
         }
-        Err(Error::new(ErrorKind::Protocol, operation).on(subject).because("a listing without end"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Signs requests, with a key that never changes or with one that is renewed.
+//! Signs requests, with a fixed key or with temporary keys.
 
 use crate::config::{Config, Credentials, Keys};
 use crate::credentials::Issuer;
@@ -10,10 +10,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// Temporary keys are renewed when they have less than this left.
+/// Remaining lifetime at which temporary keys are renewed.
 const LEAST_LIFE: Duration = Duration::from_mins(5);
 
-/// Where the keys come from; every service shares it.
+/// The source of the keys, which all services share.
 pub(crate) enum Source {
     Fixed(Arc<Keys>),
     Renewed(Box<Issuer>, TokenCache<Keys>),
@@ -103,7 +103,7 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// The `Host` that goes over the wire: with the port, unless it is the scheme's own.
+/// The header `Host` as it is sent: with the port, unless it is the default.
 fn host(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
     match url.port() {

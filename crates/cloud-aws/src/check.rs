@@ -1,4 +1,4 @@
-//! Checks of what launches need, before anything is launched.
+//! Checks what launches need, without a launch.
 
 use crate::catalog::architecture;
 use crate::convert::BOOT_IMAGE;
@@ -11,13 +11,13 @@ use cloud_core::{
 use serde::Deserialize;
 use std::collections::BTreeSet;
 
-/// What EC2 answers to a dry run of what it would do.
+/// EC2's code for a dry run that would succeed.
 const WOULD_SUCCEED: &str = "DryRunOperation";
 
-/// Stands for an instance in a dry run; nobody has it.
+/// The id of an instance that does not exist, for a dry run.
 const NO_INSTANCE: &str = "i-00000000000000000";
 
-/// What is done to instances, beside launching them: the action, and the parameter with their id.
+/// Actions on existing instances, each with the parameter for the id.
 const ACTIONS: [(&str, &str); 6] = [
     ("TerminateInstances", "InstanceId.1"),
     ("RebootInstances", "InstanceId.1"),
@@ -40,7 +40,7 @@ struct Arn {
 }
 
 impl Aws {
-    /// Who we are, as AWS sees it.
+    /// The ARN of the caller.
     pub async fn caller(&self) -> Result<String> {
         let request = Query::sts("GetCallerIdentity");
         let request =
@@ -50,7 +50,7 @@ impl Aws {
         Ok(caller.result.arn)
     }
 
-    /// Has EC2 say whether it would launch this; nothing is done.
+    /// Asks EC2 whether it would launch this, without launching it.
     pub async fn dry_run(&self, spec: &InstanceSpec) -> Result<()> {
         let root = self.root_device(spec).await?;
         let query = self.query(spec, root.as_deref())?.with("MinCount", 1).with("MaxCount", 1);
@@ -58,9 +58,9 @@ impl Aws {
         self.would(ApiOperation::Launch, &spec.shape.to_string(), query).await
     }
 
-    /// Has EC2 say whether we may do what is done to instances, with one of ours as an example; nothing is done.
+    /// Asks EC2 whether the caller may change instances, with one of them as an example. Nothing is changed.
     ///
-    /// Without an example only a policy that looks at no tags allows anything: a refusal is then no answer, and false.
+    /// Returns false if that is unknown: without an example, a policy that depends on tags refuses everything.
     pub async fn may_change(&self, example: Option<&InstanceId>) -> Result<bool> {
         let id = example.map_or(NO_INSTANCE, InstanceId::as_str);
         for (action, parameter) in ACTIONS {
@@ -75,14 +75,14 @@ impl Aws {
                     let is_unknown = example.is_none() && error.kind() == ErrorKind::Forbidden;
                     return if is_unknown { Ok(false) } else { Err(error) };
                 }
-                // It is in another state, or not there: that is said to those who may.
+                // An error of the state or the id is reported only to a caller with the permission.
                 _ => {}
             }
         }
         Ok(true)
     }
 
-    /// Asks what would become of a request.
+    /// Sends a request as a dry run.
     async fn would(&self, operation: ApiOperation, subject: &str, query: Query) -> Result<()> {
         let query = query.with("DryRun", true);
         match self.api.done(operation, subject, query).await {
@@ -91,7 +91,7 @@ impl Aws {
         }
     }
 
-    /// How many addresses each subnet of launches has left, or what is wrong with it: one sentence each.
+    /// Describes each subnet of launches with its free addresses, or returns what is wrong with it.
     pub async fn subnets(&self, also: &[String]) -> Vec<Result<String>> {
         let own = self.launch.subnets.values().chain(&self.launch.subnet).map(SubnetId::as_str);
         let wanted: BTreeSet<&str> = own.chain(also.iter().map(String::as_str)).collect();
@@ -125,7 +125,7 @@ impl Aws {
         told.collect()
     }
 
-    /// Checks that shapes can boot an image: one sentence, or the shapes that cannot.
+    /// Checks that these shapes can boot an image. The error names those that cannot.
     pub async fn boots(&self, image: &ImageId, shapes: &[Shape]) -> Result<String> {
         let error = |why: String| {
             Error::new(ErrorKind::Invalid, ApiOperation::Configure).on(image).because(why)

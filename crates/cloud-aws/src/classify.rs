@@ -1,13 +1,13 @@
-//! What EC2's answers mean: one table.
+//! Classifies failed responses, in one table.
 
 use cloud_core::ErrorKind;
 use cloud_core::http::{Classification, Response, by_status};
 use serde::Deserialize;
 
-/// What stands in front of what only `sts:DecodeAuthorizationMessage` can read, in a thousand characters.
+/// Precedes a text of a thousand characters that only `sts:DecodeAuthorizationMessage` can decode.
 const ENCODED: &str = "Encoded authorization failure message";
 
-/// EC2's error, in any of its two forms: those of other services have no list around them.
+/// The body of an error: EC2 has a list of errors, other services have one error.
 #[derive(Deserialize)]
 struct Body {
     #[serde(rename = "Errors")]
@@ -30,7 +30,7 @@ struct Said {
     message: String,
 }
 
-/// What an answer that is not a success means.
+/// Classifies a failed response.
 pub(crate) fn classify(response: &Response) -> Classification {
     let base = by_status(response);
     let Some(Said { code, message }) = said(&response.body) else {
@@ -62,7 +62,7 @@ fn said(body: &[u8]) -> Option<Said> {
     body.errors.map(|errors| errors.error).or(body.error)
 }
 
-/// The table: what a code means, whatever the message is.
+/// The table of codes whose meaning does not depend on the message.
 const CODES: [(ErrorKind, &[&str]); 10] = [
     // The place has no room.
     (
@@ -163,10 +163,10 @@ const CODES: [(ErrorKind, &[&str]); 10] = [
     (ErrorKind::Unsupported, &["Unsupported", "UnsupportedOperation", "InvalidAction"]),
 ];
 
-/// Two changes of the tags of one instance at a time.
+/// The code for simultaneous changes of the tags of an instance.
 const CONCURRENT_TAGS: &str = "ConcurrentTagAccess";
 
-/// What a code means.
+/// Classifies a code.
 fn meaning(code: &str, message: &str) -> Option<ErrorKind> {
     if let Some(kind) = by_message(code, message) {
         return Some(kind);
@@ -179,7 +179,7 @@ fn meaning(code: &str, message: &str) -> Option<ErrorKind> {
     })
 }
 
-/// What codes with two meanings mean.
+/// Classifies codes that have more than one meaning.
 fn by_message(code: &str, message: &str) -> Option<ErrorKind> {
     let message = message.to_ascii_lowercase();
     let says = |text: &str| message.contains(text);
@@ -199,7 +199,7 @@ fn by_message(code: &str, message: &str) -> Option<ErrorKind> {
     }
 }
 
-/// Why an instance ended that nobody has ended: the kind, if it did.
+/// Classifies the reason for which an instance ended by itself.
 pub(crate) fn classify_end(code: &str) -> Option<ErrorKind> {
     match code {
         "Server.InsufficientInstanceCapacity"
@@ -241,7 +241,7 @@ mod tests {
 
     const NOT_THERE: &str = "Your requested instance type (p5.48xlarge) is not supported in your requested Availability Zone";
 
-    /// Every code that matters: status, code, message, what it is, whether it passes by waiting.
+    /// Status, code, message, kind, and whether waiting helps.
     const ROWS: &[(u16, &str, &str, ErrorKind, bool)] = &[
         (500, "InsufficientInstanceCapacity", "no p5 in eu-west-1a", Capacity, false),
         (503, "InsufficientInstanceCapacity", "x", Capacity, false),

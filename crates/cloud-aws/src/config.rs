@@ -1,4 +1,4 @@
-//! Who we are and where: the environment, `~/.aws`, the role of the machine.
+//! Credentials and region: the environment, `~/.aws`, the role of the machine.
 
 use crate::profile::{Profile, Profiles};
 use cloud_core::http::Url;
@@ -6,20 +6,20 @@ use cloud_core::{ConfigError, Secret, Sources};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where instances learn about themselves.
+/// The metadata service of instances.
 const METADATA: &str = "http://169.254.169.254/";
 
-/// More roles that are taken one from the other than anybody has.
+/// Maximum length of a chain of `source_profile`.
 const MOST_ROLES: usize = 8;
 
-/// What a program was told, which goes before environment and files.
+/// A program's own settings, which override environment and files.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
     /// The profile of `~/.aws/config` and `~/.aws/credentials`.
     pub profile: Option<String>,
-    /// Another file than `~/.aws/credentials`.
+    /// The file to read instead of `~/.aws/credentials`.
     pub credentials_file: Option<PathBuf>,
-    /// A file of the same format that is read where there are no other credentials.
+    /// A file of the same format that is read if there are no other credentials.
     pub last_resort: Option<PathBuf>,
     /// The region.
     pub region: Option<String>,
@@ -27,65 +27,65 @@ pub struct Overrides {
     pub endpoint: Option<String>,
 }
 
-/// Who we are, and where.
+/// Credentials and region of a connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Config {
     /// The region, such as `eu-west-1`.
     pub region: String,
-    /// Who we are.
+    /// The credentials.
     pub credentials: Credentials,
     /// Another host for all services.
     pub endpoint: Option<Url>,
-    /// The metadata service of the machine that we run on.
+    /// The metadata service of this machine.
     pub metadata: Url,
-    /// What an operator should know, one sentence each.
+    /// Warnings for an operator, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// How we prove who we are.
+/// How requests are authenticated.
 #[derive(Clone, Debug)]
 pub enum Credentials {
-    /// With a key that does not change.
+    /// With a fixed key.
     Keys(Keys),
-    /// With keys that a program prints; the words of its command line.
+    /// With keys that a program prints; its command line, in words.
     Process(Vec<String>),
-    /// With a role that somebody else may take.
+    /// With a role, which these credentials may assume.
     AssumeRole(Role, Box<Credentials>),
-    /// With a role that the bearer of a token may take, which is in this file.
+    /// With a role, which the bearer of the token in this file may assume.
     WebIdentity(Role, PathBuf),
-    /// With the role of the machine that we run on.
+    /// With the role of this machine.
     InstanceRole,
 }
 
 /// An access key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
-    /// Its name.
+    /// The key id.
     pub id: String,
-    /// The key.
+    /// The secret key.
     pub secret: Secret<String>,
-    /// What makes a temporary key valid.
+    /// The session token of a temporary key.
     pub token: Option<Secret<String>>,
 }
 
-/// A role to take.
+/// A role to assume.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
     /// Its ARN.
     pub arn: String,
-    /// The name that logs show for us.
+    /// The name of the session in logs.
     pub session: String,
-    /// What the owner of the role has agreed with us.
+    /// The external id, agreed with the role's owner.
     pub external_id: Option<String>,
-    /// How long the keys are to last.
+    /// The lifetime of the keys.
     pub duration: Option<Duration>,
 }
 
 impl Config {
-    /// Reads the configuration; every error says where and what to do, and nothing is sent.
+    /// Reads the configuration, without a request. Every error names the place and the remedy.
     ///
-    /// Credentials are those of the profile that the program was told, or else of the variables `AWS_ACCESS_KEY_ID` and
+    /// Credentials are those of the program's profile, or else of the variables `AWS_ACCESS_KEY_ID` and
     /// `AWS_SECRET_ACCESS_KEY`, of `AWS_PROFILE` or the profile `default`, of `AWS_WEB_IDENTITY_TOKEN_FILE`, or of the
     /// role of the machine, in this order.
     ///
@@ -126,7 +126,7 @@ impl Config {
         Ok(Self { region: is_region(region)?, credentials, endpoint, metadata, warnings })
     }
 
-    /// Where a service is.
+    /// The URL of a service.
     pub(crate) fn url(&self, service: &str) -> Result<Url, ConfigError> {
         if let Some(endpoint) = &self.endpoint {
             return Ok(endpoint.clone());
@@ -139,7 +139,7 @@ impl Config {
     }
 }
 
-/// A region becomes part of a host name.
+/// Checks a region, which becomes part of a host name.
 fn is_region(text: &str) -> Result<String, ConfigError> {
     let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if !text.is_empty() && text.bytes().all(fits) {
@@ -189,7 +189,7 @@ fn credentials(
     }
 }
 
-/// The key of the environment.
+/// The key in the environment variables.
 fn environment(sources: &Sources<'_>) -> Result<Option<Keys>, ConfigError> {
     let get = |name| sources.variable(name);
     match (get("AWS_ACCESS_KEY_ID"), get("AWS_SECRET_ACCESS_KEY")) {
@@ -214,7 +214,7 @@ fn role(arn: &str, session: Option<&str>) -> Role {
     Role { arn: arn.to_owned(), session, external_id: None, duration: None }
 }
 
-/// What a profile says, if it says anything about credentials.
+/// The credentials of a profile, if it has any.
 fn of_profile(
     sources: &Sources<'_>,
     profiles: &Profiles,
@@ -248,7 +248,7 @@ fn of_profile(
         (Some(_), _) if left == 0 => {
             return Err(profile.error("its source_profile leads in a circle"));
         }
-        // A profile with a key of its own may name itself.
+        // A profile with a key may be its own source.
         (Some(name), _) if name == profile.name() => own()?.map(Credentials::Keys),
         (Some(name), _) => {
             of_profile(sources, profiles, profiles.get(name)?, left.saturating_sub(1))?

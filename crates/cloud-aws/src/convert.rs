@@ -1,11 +1,11 @@
-//! EC2's instances as ours.
+//! Converts instances and images.
 
 use crate::classify::classify_end;
 use crate::{names, wire};
 use cloud_core::{Fault, ImageId, Instance, InstanceId, InstanceState, ShapeName, Tags, Zone};
 use std::collections::BTreeMap;
 
-/// The tag with the image that the root volume was replaced with.
+/// The tag that holds the image of the last replacement of the root volume.
 pub(crate) const BOOT_IMAGE: &str = "boot-image";
 
 /// An instance, and whether its root volume was ever replaced.
@@ -30,7 +30,7 @@ pub(crate) fn instance(from: wire::Instance) -> (Instance, bool) {
     (instance, was_replaced)
 }
 
-/// Why it ended, if nobody has ended it.
+/// The fault of an instance that ended by itself.
 fn fault(reason: wire::StateReason) -> Option<Fault> {
     let kind = classify_end(&reason.code)?;
     Some(Fault { kind, message: reason.message })

@@ -1,4 +1,4 @@
-//! Terminations that are asked for within a moment, in one request.
+//! Sends terminations that are requested at the same time in one request.
 
 use cloud_core::{ApiOperation, Error, ErrorKind, InstanceId, Result};
 use std::future::Future;
@@ -8,22 +8,21 @@ use std::time::Duration;
 use tokio::sync::oneshot::{self, Receiver, Sender};
 use tokio::time::sleep;
 
-/// How long a request is held for others: the nodes of a plan ask within a moment.
+/// How long a request waits for others: the nodes of a plan are terminated at the same time.
 const GATHER: Duration = Duration::from_millis(50);
 
-/// Most instances in a request.
+/// Maximum number of instances in a request.
 const MOST: usize = 1000;
 
-/// What goes into one request.
+/// The instances of one request, each with its caller.
 type Batch = Mutex<Vec<(InstanceId, Sender<Result<()>>)>>;
 
-/// Gathers what many ask for at the same time. The batch that is open lives with the one who opened it: if that is
-/// dropped, the others hear so.
+/// Gathers simultaneous requests. The caller that opens a batch owns it: if it is dropped, the other callers get an error.
 #[derive(Debug, Default)]
 pub(crate) struct Gather(Mutex<Weak<Batch>>);
 
 impl Gather {
-    /// Has `send` called once for this and all others that ask within a moment, by the first of them.
+    /// Calls `send` once for this and all simultaneous callers. The first caller sends.
     pub(crate) async fn ask<F: Future<Output = Result<()>>>(
         &self,
         id: &InstanceId,
@@ -36,7 +35,7 @@ impl Gather {
             drop(batch);
             let result = send(asked.iter().map(|(id, _)| id.clone()).collect()).await;
             for (id, answer) in asked {
-                // Who is gone does not want to know.
+                // The caller may have been dropped.
                 let _ = answer.send(result.clone().map_err(|error| error.on(id)));
             }
         }
@@ -44,13 +43,13 @@ impl Gather {
         answered.await.unwrap_or_else(unknown)
     }
 
-    /// Joins the batch that is open, or opens one, which is then returned.
+    /// Joins the open batch, or opens and returns a new one.
     fn join(&self, id: &InstanceId) -> (Option<Arc<Batch>>, Receiver<Result<()>>) {
         let (answer, answered) = oneshot::channel();
         let mut open = locked(&self.0);
         if let Some(batch) = open.upgrade() {
             let mut asked = locked(&batch);
-            // An empty one has just been sent.
+            // An empty batch has just been sent.
             if (1..MOST).contains(&asked.len()) {
                 asked.push((id.clone(), answer));
                 return (None, answered);
@@ -73,7 +72,7 @@ mod tests {
     use std::cell::RefCell;
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_asked_for_within_a_moment_is_sent_once_and_everybody_has_an_answer() {
+    async fn simultaneous_requests_are_sent_once_and_every_caller_gets_a_result() {
         let (gather, sent) = (Gather::default(), RefCell::new(Vec::new()));
         let ids: Vec<InstanceId> = (0..2500).map(|n| InstanceId::new(format!("i-{n}"))).collect();
         let ask = |id| {
@@ -90,7 +89,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_one_who_is_gone() {
+    async fn a_dropped_caller_does_not_delay_the_others() {
         let gather = Gather::default();
         let id = InstanceId::new("i-1");
         let (first, _) = gather.join(&id);

@@ -1,4 +1,4 @@
-//! Launches, one or many in a request.
+//! Launches instances, one or many per request.
 
 use crate::names;
 use crate::provider::Aws;
@@ -12,18 +12,18 @@ use cloud_core::{
 use futures_util::future::join_all;
 use std::collections::BTreeMap;
 
-/// Things that a launch makes besides the instance, and that carry its tags, too.
+/// The resources of a launch that get its tags.
 const TAGGED: [&str; 2] = ["instance", "volume"];
 
-/// Launches that go into one request.
+/// The launches of one request.
 struct Batch {
-    /// Where they are among all.
+    /// The indices of the specs.
     indices: Vec<usize>,
     tags: Vec<(String, String)>,
 }
 
-/// The requests for launches that are alike but for name, tags and token: one for each set of tags that differs by more
-/// than the name, as long as there is room.
+/// Splits launches that differ only in name, tags and token into requests. Launches whose tags differ in more than the
+/// name need separate requests, and so do names that do not fit.
 fn batches(specs: &[InstanceSpec], options: &LaunchOptions) -> Vec<Batch> {
     let most = options.batch.max(1);
     let mut alike: BTreeMap<Vec<(&str, &str)>, Vec<usize>> = BTreeMap::new();
@@ -45,7 +45,7 @@ fn batches(specs: &[InstanceSpec], options: &LaunchOptions) -> Vec<Batch> {
 }
 
 impl Aws {
-    /// Launches instances that are alike but for name, tags and token.
+    /// Launches instances that differ only in name, tags and token.
     pub(crate) async fn launch_all(&self, specs: &[InstanceSpec]) -> Vec<Result<Instance>> {
         let batches = batches(specs, &self.launch);
         let requests = batches.into_iter().map(|Batch { indices, tags }| async move {
@@ -60,7 +60,7 @@ impl Aws {
         results.into_iter().map(|(_, result)| result).collect()
     }
 
-    /// One request for all of these, which are alike; a result for each.
+    /// Launches these instances in one request. Returns a result for each.
     async fn run_instances(
         &self,
         specs: &[&InstanceSpec],
@@ -100,7 +100,7 @@ impl Aws {
         Ok(launched.instances_set.item)
     }
 
-    /// Adds these tags, and those of all launches.
+    /// Adds these tags and those of the options.
     pub(crate) fn tagged(&self, query: Query, tags: &[(String, String)]) -> Query {
         let extra = self.launch.tags.iter().map(|(key, value)| (key.clone(), value.clone()));
         let own = |key: &String| tags.iter().any(|(own, _)| own == key);
@@ -110,7 +110,7 @@ impl Aws {
         kinds.fold(query, |query, (number, kind)| query.tagged(number, kind, &all))
     }
 
-    /// Gives each instance the launch at its index. What EC2 had no room for is missing: it launches as many as it can.
+    /// Assigns each instance to the launch at its index. EC2 launches as many as it has capacity for; others are missing.
     fn match_names(
         &self,
         specs: &[&InstanceSpec],
@@ -144,7 +144,7 @@ impl Aws {
         each.collect()
     }
 
-    /// What marks repeats of a request: the launch's own token, or a hash of all.
+    /// The idempotency token of a request: the token of its launch, or a hash of all tokens.
     fn token(&self, specs: &[&InstanceSpec]) -> String {
         let tokens: Option<Vec<&str>> =
             specs.iter().map(|spec| spec.token.as_ref().map(LaunchToken::as_str)).collect();
@@ -155,7 +155,7 @@ impl Aws {
         }
     }
 
-    /// The parameters that launches have in common.
+    /// The parameters that the launches of a request share.
     pub(crate) fn query(&self, spec: &InstanceSpec, root: Option<&str>) -> Result<Query> {
         let options = &self.launch;
         let tokens = if options.legacy_imds { "optional" } else { "required" };
@@ -189,7 +189,7 @@ impl Aws {
         Ok(self.market(query, spec.preemptible))
     }
 
-    /// Subnet, security groups and interfaces.
+    /// Adds subnet, security groups and network interfaces.
     fn network(&self, query: Query, spec: &InstanceSpec) -> Result<Query> {
         let options = &self.launch;
         let subnet = self.subnet(spec)?;
@@ -219,7 +219,7 @@ impl Aws {
         }))
     }
 
-    /// The subnet of a launch: its own, its zone's, or the one of all.
+    /// The subnet of a launch: its own, that of its zone, or that of all.
     fn subnet<'a>(&'a self, spec: &'a InstanceSpec) -> Result<Option<&'a SubnetId>> {
         let options = &self.launch;
         if spec.subnet.is_some() {
@@ -240,7 +240,7 @@ impl Aws {
         }
     }
 
-    /// What kind of purchase it is.
+    /// Adds the purchasing option: on demand, spot or reserved.
     fn market(&self, query: Query, preemptible: bool) -> Query {
         let options = &self.launch;
         let query = match (preemptible, options.capacity_block) {

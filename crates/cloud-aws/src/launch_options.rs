@@ -1,16 +1,16 @@
-//! Where instances go and how they are made, for all launches of a provider.
+//! Options of all launches of a provider.
 
 use cloud_core::{SubnetId, Zone};
 use std::collections::BTreeMap;
 
-/// Most instances that one request launches, unless a provider is told otherwise.
+/// Default of the maximum number of instances that one request launches.
 const BATCH: usize = 100;
 
-/// Where instances go and how they are made; what a launch says itself goes before it.
+/// Options of all launches of a provider. The spec of a launch overrides them.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LaunchOptions {
-    /// The subnet of launches that name no zone, and of all if there is no other.
+    /// The subnet of launches without a zone, and of zones without their own subnet.
     pub subnet: Option<SubnetId>,
     /// The subnet of each zone.
     pub subnets: BTreeMap<Zone, SubnetId>,
@@ -20,30 +20,30 @@ pub struct LaunchOptions {
     pub key_name: Option<String>,
     /// The instance profile, by name or ARN.
     pub instance_profile: Option<String>,
-    /// Whether instances get a public address; the subnet says it if this does not.
+    /// Whether instances get a public address; by default, the subnet decides.
     pub public_ip: Option<bool>,
     /// True to allow version 1 of the metadata service, which is open to server-side request forgery.
     pub legacy_imds: bool,
-    /// The launch template that gives all that is not said here or by a launch.
+    /// The launch template, which options and launches override.
     pub launch_template: Option<LaunchTemplate>,
     /// The placement group.
     pub placement_group: Option<String>,
-    /// The capacity to use that is paid already: the id of a reservation, or the ARN of a resource group of such.
+    /// The capacity reservation, by id, or a resource group of reservations, by ARN.
     pub capacity_reservation: Option<String>,
-    /// True if that reservation is a capacity block.
+    /// True if the reservation is a capacity block.
     pub capacity_block: bool,
-    /// The most that a spot instance may cost for an hour, in dollars; the price on demand if none is set.
+    /// Maximum price of a spot instance per hour, in dollars; by default, the price on demand.
     pub spot_max_price: Option<String>,
-    /// How many EFA interfaces instances get, each on a network card of its own.
+    /// Number of EFA interfaces of an instance, each on its own network card.
     pub efa: u32,
-    /// The boot disk's size.
+    /// Size of the boot disk.
     pub boot_volume_gb: Option<u32>,
-    /// Tags besides those of a launch.
+    /// Tags in addition to those of the launch.
     pub tags: BTreeMap<String, String>,
-    /// Most instances that one request launches. With 1, each has its name in the tag `Name` at once; otherwise those of
-    /// one request share the names of all, see the crate's documentation.
+    /// Maximum number of instances that one request launches. With 1, each has its name in the tag `Name`; otherwise all
+    /// instances of a request carry the names of all, see the crate's documentation.
     pub batch: usize,
-    /// Whose images are listed, beside `self`: other accounts, `amazon`.
+    /// Owners whose images are listed in addition to `self`: accounts, `amazon`.
     pub image_owners: Vec<String>,
     /// Images that are listed whoever owns them, by id.
     pub images: Vec<String>,
@@ -52,9 +52,9 @@ pub struct LaunchOptions {
 /// A launch template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchTemplate {
-    /// Its id or its name.
+    /// The id or the name.
     pub id: String,
-    /// Its version, a number, `$Latest` or `$Default`.
+    /// The version: a number, `$Latest` or `$Default`.
     pub version: Option<String>,
 }
 

@@ -1,11 +1,11 @@
-//! Quotas: what the account may use in the region, and does.
+//! Quotas of the account in the region, and their use.
 
 use crate::describe::{QUOTAS, limit_of};
 use crate::provider::Aws;
 use crate::query::Query;
 use crate::wire;
-use cloud_core::http::{HeaderName, HeaderValue, Method, Request};
-use cloud_core::{ApiOperation, Error, ErrorKind, Limit, Result, ShapeName};
+use cloud_core::http::{HeaderName, HeaderValue, Method, PageTokens, Request};
+use cloud_core::{ApiOperation, Limit, Result, ShapeName};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -14,9 +14,6 @@ const OPERATION: ApiOperation = ApiOperation::Limits;
 const TARGET: HeaderName = HeaderName::from_static("x-amz-target");
 const LIST: HeaderValue = HeaderValue::from_static("ServiceQuotasV20190624.ListServiceQuotas");
 const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.1");
-
-/// More pages than EC2 has quotas.
-const MOST_PAGES: usize = 50;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -33,7 +30,7 @@ struct Quota {
 }
 
 impl Aws {
-    /// The quotas of instances on demand, with what runs.
+    /// The quotas of instances on demand, with their use.
     pub(crate) async fn find_limits(&self) -> Result<Vec<Limit>> {
         let values = self.quotas().await?;
         let used = self.used().await?;
@@ -48,10 +45,10 @@ impl Aws {
     /// Quotas by their codes.
     async fn quotas(&self) -> Result<BTreeMap<String, f64>> {
         let mut values = BTreeMap::new();
-        let mut next: Option<String> = None;
-        for _ in 0..MOST_PAGES {
+        let mut pages = PageTokens::new(OPERATION);
+        loop {
             let mut body = json!({"ServiceCode": "ec2", "MaxResults": 100});
-            if let (Some(token), Some(body)) = (next.take(), body.as_object_mut()) {
+            if let (Some(token), Some(body)) = (pages.token(), body.as_object_mut()) {
                 body.insert("NextToken".to_owned(), token.into());
             }
             let request = Request::new(OPERATION, Method::POST, self.quotas_url.clone());
@@ -60,15 +57,13 @@ impl Aws {
             let request = request.with_header(HeaderName::from_static("content-type"), JSON);
             let page: Quotas = self.quotas.send(&request).await?.json(&request)?;
             values.extend(page.quotas.into_iter().map(|quota| (quota.quota_code, quota.value)));
-            match page.next_token.filter(|token| !token.is_empty()) {
-                Some(token) => next = Some(token),
-                None => return Ok(values),
+            if !pages.advance(page.next_token)? {
+                return Ok(values);
             }
         }
-        Err(Error::new(ErrorKind::Protocol, OPERATION).because("a listing without end"))
     }
 
-    /// How many hardware threads count for each limit now; whose instances they are makes no difference.
+    /// The number of hardware threads in use for each limit, by all instances of the account.
     async fn used(&self) -> Result<BTreeMap<String, u64>> {
         let query = Query::look("DescribeInstances");
         let query = query.filter(1, "instance-state-name", ["pending", "running"]);

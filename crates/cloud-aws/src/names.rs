@@ -1,14 +1,13 @@
 //! The names of instances that one request launches: they differ, and the request has one set of tags for all.
 //!
-//! So the request carries the names of all, in order, in tags that each instance then has: an instance is the one whose
-//! name stands at its launch index, a number that EC2 gives each instance of a request and shows in every listing. There
-//! is no moment, and no crash, in which an instance is not known by its name. Tags that would hold the name hold
-//! [`BY_INDEX`] in its place.
+//! So the request carries the names of all, in order, in tags that every instance gets. EC2 gives each instance of a
+//! request a launch index, and shows it in every listing: the name of an instance is the one at its index. Even after a
+//! crash, every instance has its name. Tags that would hold the name hold [`BY_INDEX`] instead.
 
 use cloud_core::{InstanceName, InstanceSpec, Tags};
 use std::collections::BTreeMap;
 
-/// What stands for the name in the tags of instances that are launched together.
+/// Replaces the name in the tags of instances that are launched together.
 pub(crate) const BY_INDEX: &str = "@launch-index";
 
 /// The tag that the console shows.
@@ -17,10 +16,10 @@ const NAME: &str = "Name";
 /// Tags with a part of the names: `names:0`, `names:1` and so on. The metadata service shows tags with such keys, too.
 const NAMES: &str = "names:";
 
-/// The longest value of a tag, in characters.
+/// Maximum length of the value of a tag, in characters.
 const LONGEST_VALUE: usize = 256;
 
-/// The most tags of an instance.
+/// Maximum number of tags of an instance.
 const MOST_TAGS: usize = 50;
 
 /// The tags of one instance.
@@ -29,23 +28,24 @@ pub(crate) fn of_one(spec: &InstanceSpec) -> Vec<(String, String)> {
     own.chain([(NAME.to_owned(), spec.name.as_str().to_owned())]).collect()
 }
 
-/// The tags without those that differ from one instance to the next: what tells whether two go together.
+/// The tags with the name replaced. Launches with the same ones can share a request.
 pub(crate) fn common(spec: &InstanceSpec) -> Vec<(&str, &str)> {
     let name = spec.name.as_str();
     let by_index = |value| if value == name { BY_INDEX } else { value };
     spec.tags.iter().map(|(key, value)| (key, by_index(value))).collect()
 }
 
-/// The tags of as many of these as go into one request beside so many others: how many these are, and the tags.
+/// The tags of one request for as many of these launches as fit, beside a number of other tags. Returns the number of
+/// launches, and the tags.
 pub(crate) fn of(specs: &[&InstanceSpec], others: usize) -> (usize, Vec<(String, String)>) {
     match (specs.first(), of_many(specs, others)) {
-        // One that goes alone, be it for want of room, is called by its name.
+        // A launch on its own has its name in the tag `Name`.
         (Some(one), (0 | 1, _)) => (1, of_one(one)),
         (_, placed) => placed,
     }
 }
 
-/// The tags of instances that are launched together, beside so many others: how many of the names have room, and the tags.
+/// The tags of instances that are launched together, and the number of names that fit.
 fn of_many(specs: &[&InstanceSpec], others: usize) -> (usize, Vec<(String, String)>) {
     let Some(first) = specs.first() else {
         return (0, Vec::new());
@@ -73,7 +73,7 @@ fn of_many(specs: &[&InstanceSpec], others: usize) -> (usize, Vec<(String, Strin
     (placed, tags)
 }
 
-/// What an instance is called, and its tags as its launch had them.
+/// The name of an instance, and its tags as its launch had them.
 pub(crate) fn resolve(
     id: &str,
     mut tags: BTreeMap<String, String>,
@@ -83,7 +83,7 @@ pub(crate) fn resolve(
     let names = chunks.collect::<Vec<_>>().join(" ");
     let by_index = names.split(' ').filter(|name| !name.is_empty()).nth(launch_index);
     let own = tags.remove(NAME).filter(|name| !name.is_empty());
-    // A name that somebody gave it in the console does not make it another node's.
+    // A name that was set in the console does not change the node.
     let name = by_index.or(own.as_deref()).unwrap_or(id).to_owned();
     let by_name = |value| if value == BY_INDEX { name.clone() } else { value };
     let tags = tags.into_iter().map(|(key, value)| (key, by_name(value))).collect();

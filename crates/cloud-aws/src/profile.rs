@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-/// What the files say about a profile.
+/// The values of a profile, from both files.
 #[derive(Clone, Default)]
 pub(crate) struct Profile {
     name: String,
@@ -19,7 +19,7 @@ impl Profile {
         &self.name
     }
 
-    /// The value of a key; an empty one counts as none.
+    /// The value of a key. An empty value counts as unset.
     pub(crate) fn get(&self, key: &str) -> Option<&str> {
         self.values.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -44,7 +44,7 @@ pub(crate) struct Profiles {
 }
 
 impl Profiles {
-    /// Reads both files; one in its usual place need not be there.
+    /// Reads both files. A file in its default place may be missing.
     pub(crate) fn read(sources: &Sources<'_>, overrides: &Overrides) -> Result<Self, ConfigError> {
         let mut profiles = Self::default();
         let config = sources.variable("AWS_CONFIG_FILE").map(|path| sources.expand(path));
@@ -88,7 +88,7 @@ impl Profiles {
         })
     }
 
-    /// Adds what a file says to what is known; `name` is the profile that a section is about.
+    /// Adds the values of a file. `name` returns the profile of a section.
     fn add(
         &mut self,
         path: &Path,
@@ -127,7 +127,7 @@ impl Profiles {
     }
 }
 
-/// The text of a file that is named, or of the one in its usual place.
+/// Reads the named file, or the one in its default place.
 fn load(
     sources: &Sources<'_>,
     named: Option<PathBuf>,

@@ -22,30 +22,30 @@ use tokio::time::Instant;
 
 const QUOTAS: &str = "servicequotas";
 
-/// How long EC2 may not know an instance that it has just launched.
+/// How long EC2 may answer "not found" about an instance that it has just launched.
 const LAG: Duration = Duration::from_mins(1);
 
-/// How AWS is reached.
+/// Settings of a connection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ConnectSettings {
     /// Timeouts, proxies and retries.
     pub http: http::Config,
-    /// Where instances go and how they are made.
+    /// Options of all launches.
     pub launch: LaunchOptions,
-    /// What time it is: a signature says when it was made.
+    /// The clock, for the time in signatures.
     pub now: fn() -> SystemTime,
 }
 
 impl ConnectSettings {
-    /// Settings with this clock; the fields take the rest.
+    /// Creates settings with this clock. Set other options in the fields.
     #[must_use]
     pub fn new(now: fn() -> SystemTime) -> Self {
         Self { http: http::Config::default(), launch: LaunchOptions::default(), now }
     }
 }
 
-/// AWS, as one account sees a region of it.
+/// A region of AWS, as one account.
 #[derive(Debug)]
 pub struct Aws {
     pub(crate) api: Api,
@@ -54,14 +54,14 @@ pub struct Aws {
     pub(crate) region: String,
     pub(crate) launch: LaunchOptions,
     pub(crate) root_devices: Mutex<BTreeMap<ImageId, String>>,
-    /// What was launched here, and when.
+    /// Instances that were launched here, with the times of the launches.
     launched: Mutex<BTreeMap<InstanceId, Instant>>,
     terminations: Gather,
     random: Mutex<fastrand::Rng>,
 }
 
 impl Aws {
-    /// A provider, whose requests share one pacer; nothing is sent.
+    /// Creates a provider whose requests share one pacer. It sends nothing.
     pub fn connect(config: &Config, settings: ConnectSettings, pacer: &Pacer) -> Result<Self> {
         let ConnectSettings { mut http, launch, now } = settings;
         let read = ["x-amzn-requestid", "x-amz-request-id"].map(HeaderName::from_static).to_vec();
@@ -96,7 +96,7 @@ impl Aws {
         })
     }
 
-    /// A token for a request that has no better one: its own repeats are marked, and nothing else.
+    /// A token for a request without one, so that its repetitions are recognized.
     pub(crate) fn random_token(&self) -> String {
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         format!("{:016x}{:016x}", random.u64(..), random.u64(..))
@@ -107,7 +107,7 @@ impl Aws {
         launched.insert(id.clone(), Instant::now());
     }
 
-    /// An error about an instance. That EC2 does not know what it has just launched only says that it has not got round.
+    /// Corrects an error about an instance: "not found" soon after the launch only means that EC2 lags.
     fn about(&self, id: &InstanceId, error: Error) -> Error {
         let launched = self.launched.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = launched.get(id).is_some_and(|when| when.elapsed() < LAG);
@@ -117,7 +117,7 @@ impl Aws {
         error
     }
 
-    /// Instances, as a query finds them, with the images that they boot.
+    /// Finds instances, with the images that they boot.
     async fn instances(
         &self,
         operation: ApiOperation,
@@ -145,7 +145,7 @@ impl Aws {
         done.map_err(|error| self.about(id, error))
     }
 
-    /// Terminates all of these; EC2 does all or none.
+    /// Terminates these instances. EC2 terminates all or none.
     async fn terminate_all(&self, ids: Vec<InstanceId>) -> Result<()> {
         let subject = ids.first().map(InstanceId::as_str).unwrap_or_default();
         let query = Query::change("TerminateInstances").list("InstanceId", &ids);
@@ -210,7 +210,7 @@ impl Provider for Aws {
         self.api.replace_root_volume(id, image, &token).await.map_err(|error| self.about(id, error))
     }
 
-    /// EC2 asks the operating system, and cuts the power if that takes more than four minutes.
+    /// EC2 reboots through the operating system, and cuts the power if that takes more than four minutes.
     async fn reboot(&self, id: &InstanceId, _how: Reboot) -> Result<()> {
         self.act(ApiOperation::Reboot, id, Query::change_once("RebootInstances")).await
     }

@@ -11,7 +11,7 @@ pub(crate) const STS: &str = "sts";
 
 const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
 
-/// A request in the making.
+/// A request that is being built.
 #[derive(Clone)]
 pub(crate) struct Query {
     action: &'static str,
@@ -27,17 +27,17 @@ impl Query {
         Self { action, pairs, secrets: Vec::new(), effect: Effect::Idempotent }
     }
 
-    /// An action of EC2 that only looks.
+    /// An action of EC2 that changes nothing.
     pub(crate) fn look(action: &'static str) -> Self {
         Self { effect: Effect::None, ..Self::change(action) }
     }
 
-    /// An action of EC2 that changes something, and twice is the same as once.
+    /// An action of EC2 that changes something and is idempotent.
     pub(crate) fn change(action: &'static str) -> Self {
         Self::new(action, "2016-11-15")
     }
 
-    /// An action of EC2 that changes something each time.
+    /// An action of EC2 that changes something and is not idempotent.
     pub(crate) fn change_once(action: &'static str) -> Self {
         Self { effect: Effect::Once, ..Self::change(action) }
     }
@@ -56,7 +56,7 @@ impl Query {
         self
     }
 
-    /// A parameter whose value is cut out of whatever the cloud answers.
+    /// Adds a parameter whose value is removed from the cloud's messages.
     pub(crate) fn with_secret(mut self, key: &str, value: Secret<String>) -> Self {
         self.pairs.push((key.to_owned(), value.expose().clone()));
         self.secrets.push(value);
@@ -70,7 +70,7 @@ impl Query {
         }
     }
 
-    /// A list, as `key.1`, `key.2` and so on.
+    /// Adds a list, as `key.1`, `key.2` and so on.
     pub(crate) fn list<T: fmt::Display>(
         self,
         key: &str,
@@ -80,7 +80,7 @@ impl Query {
         numbered.fold(self, |query, (number, value)| query.with(format!("{key}.{number}"), value))
     }
 
-    /// The filter of this number.
+    /// Adds the filter with this number.
     pub(crate) fn filter<T: fmt::Display>(
         self,
         number: usize,
@@ -91,7 +91,7 @@ impl Query {
         query.list(&format!("Filter.{number}.Value"), values)
     }
 
-    /// Tags of a kind of thing that the action makes.
+    /// Adds tags for a kind of resource that the action creates.
     pub(crate) fn tagged<'t>(
         self,
         number: usize,
@@ -106,7 +106,7 @@ impl Query {
         })
     }
 
-    /// The request for this.
+    /// Builds the request.
     pub(crate) fn request(self, operation: ApiOperation, url: Url) -> Request {
         let form = Serializer::new(String::new()).extend_pairs(self.pairs).finish();
         let request = Request::new(operation, Method::POST, url).with_effect(self.effect);

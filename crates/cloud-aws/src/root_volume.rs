@@ -1,7 +1,7 @@
-//! Rebuilds: the root volume is replaced while the instance stays.
+//! Rebuilds: replaces the root volume of an instance.
 //!
-//! A task does it, while the instance is shown to run. What an instance boots is in its tag [`BOOT_IMAGE`]; for those that
-//! have it, listings ask how the last task went.
+//! EC2 does it in a task, during which it reports the instance as running. The tag [`BOOT_IMAGE`] holds the image that an
+//! instance boots. Listings query the last task of the instances with this tag.
 
 use crate::api::{Api, MOST_VALUES};
 use crate::convert::BOOT_IMAGE;
@@ -13,7 +13,7 @@ use cloud_core::{
 use std::collections::BTreeMap;
 
 impl Api {
-    /// Begins to replace the root volume.
+    /// Starts replacing the root volume.
     pub(crate) async fn replace_root_volume(
         &self,
         id: &InstanceId,
@@ -26,14 +26,14 @@ impl Api {
             .with("DeleteReplacedRootVolume", true)
             .with("ClientToken", token);
         self.done(ApiOperation::Rebuild, id.as_str(), query).await?;
-        // After it: an image that is noted and not there would never be put right.
+        // The tag comes second: if it named an image that is not there, that would never be repaired.
         let note = Query::change("CreateTags").list("ResourceId", [id]);
         let note = note.with("Tag.1.Key", BOOT_IMAGE).with("Tag.1.Value", image);
         let noted = self.done(ApiOperation::Rebuild, id.as_str(), note).await;
         noted.map_err(|error| error.with_kind(ErrorKind::Ambiguous))
     }
 
-    /// Shows how the last replacement went of instances that had one: until it is done they are on their way.
+    /// Applies the state of the last replacement to instances: until it is done, they are pending.
     pub(crate) async fn show_replacements(
         &self,
         operation: ApiOperation,

@@ -5,7 +5,7 @@ use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use std::fmt::Write as _;
 use std::time::SystemTime;
 
-/// What of a request is signed.
+/// The signed parts of a request.
 ///
 /// ```
 /// use cloud_aws::sign::{Scope, Signed, sha256};
@@ -30,9 +30,9 @@ use std::time::SystemTime;
 pub struct Signed<'a> {
     /// The method.
     pub method: &'a str,
-    /// The path as it goes over the wire. It is encoded once more, as every service but S3 wants it.
+    /// The path as it is sent. It is encoded once more, as every service except S3 requires.
     pub path: &'a str,
-    /// The query as it goes over the wire.
+    /// The query as it is sent.
     pub query: &'a str,
     /// The headers that are signed, in any order.
     pub headers: &'a [(&'a str, &'a str)],
@@ -40,7 +40,7 @@ pub struct Signed<'a> {
     pub body_sha256: &'a str,
 }
 
-/// When, where and for what a signature is good.
+/// Time, region and service for which a signature is valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
     time: String,
@@ -49,7 +49,7 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// A scope at this moment.
+    /// Creates a scope for this time.
     #[must_use]
     pub fn new(now: SystemTime, region: &str, service: &str) -> Self {
         // A clock outside of jiff's ten thousand years gives a request that the cloud refuses.
@@ -74,7 +74,7 @@ impl Scope {
 }
 
 impl Signed<'_> {
-    /// The request in the one form in which both sides write it.
+    /// The canonical form of the request.
     #[must_use]
     pub fn canonical(&self) -> String {
         let headers = self.canonical_headers();
@@ -159,7 +159,7 @@ fn canonical_query(query: &str) -> String {
     pairs.join("&")
 }
 
-/// All but what needs no encoding as `%XX`.
+/// Encodes reserved characters as `%XX`.
 fn encode(text: &str, keep_slashes: bool) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

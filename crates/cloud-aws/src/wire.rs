@@ -1,4 +1,4 @@
-//! What EC2 and STS answer, as far as we read it.
+//! The responses of EC2 and STS, as far as they are read.
 
 #![expect(clippy::struct_field_names, reason = "the names are EC2's")]
 
@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::time::SystemTime;
 
-/// Reads the answer to an action.
+/// Reads the response to an action.
 ///
-/// The error shows nothing of what is there: it may be a key. After a request that changes something it is
-/// [`Ambiguous`](ErrorKind::Ambiguous): done, but who knows what.
+/// The error shows nothing of the response, which may contain a key. After a request that changes something, the kind is
+/// [`Ambiguous`](ErrorKind::Ambiguous).
 pub(crate) fn read<T: DeserializeOwned>(
     response: &Response,
     request: &Request,
@@ -32,7 +32,7 @@ pub(crate) fn read<T: DeserializeOwned>(
     })
 }
 
-/// Reads what an action answers, or says what is wrong with it.
+/// Parses the response to an action.
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8], action: &str) -> Result<T, String> {
     let text = std::str::from_utf8(body).map_err(|_| "not UTF-8".to_owned())?;
     // A page of a proxy would pass for an answer in which nothing is listed.
@@ -57,12 +57,12 @@ fn root(text: &str) -> Option<String> {
     }
 }
 
-/// A moment as EC2 writes it.
+/// Parses a time.
 pub(crate) fn moment(text: &str) -> Option<SystemTime> {
     text.parse::<jiff::Timestamp>().ok().map(SystemTime::from)
 }
 
-/// A list: `<item>` by `<item>`.
+/// A list of `<item>` elements.
 #[derive(Debug, Deserialize)]
 #[serde(bound(deserialize = "T: Deserialize<'de>"))]
 pub(crate) struct Set<T> {
@@ -274,7 +274,7 @@ pub(crate) struct Subnet {
     pub(crate) available_ip_address_count: Option<u64>,
 }
 
-/// What STS gives for a role, one way or the other.
+/// The response of STS to both ways to assume a role.
 #[derive(Deserialize)]
 pub(crate) struct AssumedRole {
     #[serde(rename = "AssumeRoleResult", alias = "AssumeRoleWithWebIdentityResult")]

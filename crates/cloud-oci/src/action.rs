@@ -58,13 +58,14 @@ impl Oci {
     /// [`Unsupported`](ErrorKind::Unsupported), and the caller has to terminate and launch again. An error of the image,
     /// which a new launch would have, too, stays [`Invalid`](ErrorKind::Invalid).
     pub(crate) async fn replace_boot_volume(&self, id: &InstanceId, image: &ImageId) -> Result<()> {
-        let template = self.site.template.expose().get("sourceDetails");
+        let shared = self.site.shared_fields();
+        let size = shared.pointer(&format!("/sourceDetails/{SIZE}"));
         let mut source = json!({
             "sourceType": "image",
             "isPreserveBootVolumeEnabled": false,
             "imageId": image.as_str(),
         });
-        overlay(&mut source, json!({SIZE: template.and_then(|source| source.get(SIZE))}));
+        overlay(&mut source, json!({SIZE: size}));
         let details =
             json!({"sourceDetails": source, "updateOperationConstraint": "ALLOW_DOWNTIME"});
         let request = self.instance_request(ApiOperation::Rebuild, Method::PUT, id, &[])?;

@@ -60,9 +60,9 @@ fn explain(error: Error, site: &LaunchOptions) -> Error {
     with_remark(error.with_kind(ErrorKind::Forbidden), &remedy)
 }
 
-/// The body of a launch: the template of the options, overlaid with the spec.
+/// The body of a launch: the fields of the options, overlaid with the spec.
 pub(crate) fn details(site: &LaunchOptions, spec: &InstanceSpec) -> Result<Value, String> {
-    let mut body = Value::Object(site.template.expose().clone());
+    let mut body = site.shared_fields();
     let said = said(site, spec, &body)?;
     overlay(&mut body, said);
     let Value::Object(mut body) = body else {

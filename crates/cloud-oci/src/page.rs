@@ -2,16 +2,13 @@
 
 use crate::api::{Api, Path, Query, Service};
 use crate::classify::with_remark;
-use cloud_core::http::{HeaderName, Method};
+use cloud_core::http::{HeaderName, Method, PageTokens};
 use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 
 /// Maximum page size of OCI.
 const LARGEST: u16 = 1000;
-
-/// Maximum number of pages.
-const MOST_PAGES: usize = 1000;
 
 /// A listing.
 #[derive(Clone, Copy)]
@@ -64,14 +61,13 @@ impl Listing<'_> {
     /// Lists all pages. Only a header marks the last one, not its length.
     pub(crate) async fn all<T: DeserializeOwned>(&self, api: &Api) -> Result<Vec<T>> {
         let mut everything: Vec<T> = Vec::new();
-        let mut page: Option<String> = None;
-        let mut seen = BTreeSet::new();
+        let mut pages = PageTokens::new(self.operation);
         let limit = api.page_size.clamp(1, LARGEST).to_string();
-        for _ in 0..MOST_PAGES {
+        loop {
             let mut query: Vec<_> =
                 self.of.query().into_iter().chain(self.query.to_vec()).collect();
             query.push(("limit", limit.as_str()));
-            query.extend(page.as_deref().map(|page| ("page", page)));
+            query.extend(pages.token().map(|page| ("page", page)));
             let place = (self.service, self.path);
             let request =
                 api.request(self.operation, Method::GET, place, &query)?.on(self.path.join("/"));
@@ -80,17 +76,11 @@ impl Listing<'_> {
             // OCI's SDKs accept null as an empty page. An empty listing has consequences, so only a list is accepted.
             everything.extend(response.json::<Vec<T>>(&request)?);
             let next = response.header(&HeaderName::from_static("opc-next-page"));
-            let Some(next) = next.filter(|next| !next.is_empty()).map(str::to_owned) else {
+            let advanced = pages.advance(next.map(str::to_owned));
+            if !advanced.map_err(|error| error.on(self.path.join("/")))? {
                 return Ok(everything);
-            };
-            if !seen.insert(next.clone()) {
-                let why = "the listing returns to a page that it has shown";
-                return Err(request.error(ErrorKind::Protocol).because(why));
             }
-            page = Some(next);
         }
-        let why = format!("more than {MOST_PAGES} pages");
-        Err(Error::new(ErrorKind::Protocol, self.operation).because(why))
     }
 }
 

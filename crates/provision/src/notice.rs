@@ -4,6 +4,7 @@ use crate::budget::standing;
 use crate::cause::Cause;
 use crate::plan::{FindingKind, Handling, Operation};
 use crate::report::Report;
+use crate::state::{Document, State};
 use hostlist::Hostlist;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -69,9 +70,8 @@ impl Notice {
 /// Most of one text that is sent.
 const LONGEST: usize = 500;
 
-/// What administrators want to know of a run.
-#[must_use]
-pub fn notices(report: &Report, currency: &str) -> Vec<Notice> {
+/// The notices about a run.
+fn notices(report: &Report, currency: &str) -> Vec<Notice> {
     let mut notices = Vec::new();
     for (cause, topic) in [
         (Cause::Capacity, Topic::Capacity),
@@ -115,22 +115,21 @@ fn failed(report: &Report, cause: Cause) -> BTreeMap<&str, Hostlist> {
     alike
 }
 
-/// What has been told, and when, in milliseconds since 1970.
+/// The notices that administrators have, with their times in milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Told(BTreeMap<String, u64>);
+struct Told(BTreeMap<String, u64>);
 
 impl Told {
-    /// Reads what was told; nothing if that cannot be read.
-    #[must_use]
-    pub fn parse(text: Option<&str>) -> Self {
+    /// Reads the file. One that cannot be read has no notices.
+    fn parse(text: Option<&str>) -> Self {
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 
-    /// Keeps of these notices what is not told yet or long ago, and remembers that it is told.
-    pub fn take_new(&mut self, notices: &mut Vec<Notice>, now: u64) {
+    /// Keeps those of these notices that are not told yet or were told long ago, and remembers them.
+    fn take_new(&mut self, notices: &mut Vec<Notice>, now: u64) {
         let longest = Topic::ALL.map(Topic::pause).into_iter().max().unwrap_or_default();
-        // What a clock that was ahead has written is forgotten, too.
+        // A time in the future was written by a clock that was ahead.
         self.0.retain(|_, at| *at <= now && now - *at < longest);
         notices.retain(|notice| {
             let last = self.0.get(&notice.key());
@@ -142,11 +141,22 @@ impl Told {
         });
     }
 
-    /// As it is kept.
-    #[must_use]
-    pub fn to_text(&self) -> String {
+    fn to_text(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
     }
+}
+
+/// The notices about a run that administrators do not have yet, and remembers that they have them now. Without a state
+/// that can be written there are none, because each would be sent again and again.
+#[must_use]
+pub fn new_notices(state: &dyn State, report: &Report, currency: &str, now: u64) -> Vec<Notice> {
+    let mut new = notices(report, currency);
+    let changed = state.change(Document::Told, &mut |before| {
+        let mut told = Told::parse(before);
+        told.take_new(&mut new, now);
+        told.to_text()
+    });
+    if matches!(changed, Ok(true)) { new } else { Vec::new() }
 }
 
 /// The text of one message about all of these; none if there are none.
@@ -164,6 +174,7 @@ pub fn message(cluster: &str, notices: &[&Notice]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::report::{NodeReport, Outcome};
+    use crate::state::MemoryState;
     use hostlist::NodeName;
 
     fn report() -> Report {
@@ -193,13 +204,8 @@ mod tests {
     #[test]
     fn the_same_is_not_told_again_for_a_while() {
         let hour = 3_600_000;
-        let mut told = Told::default();
-        let mut count = |now| {
-            let mut notices = notices(&report(), "USD");
-            told = Told::parse(Some(&told.to_text()));
-            told.take_new(&mut notices, now);
-            notices.len()
-        };
+        let state = MemoryState::new();
+        let count = |now| new_notices(&state, &report(), "USD", now).len();
         assert_eq!(
             [0, 1, hour, hour + 1, 6 * hour, 13 * hour].map(|at| count(at + hour)),
             [2, 0, 1, 0, 2, 2]

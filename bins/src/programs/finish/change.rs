@@ -1,7 +1,6 @@
 //! Changes the nodes of slurm.conf: shows the difference, tries the new file, writes and applies it.
 
 use super::{check, difference};
-use crate::args::Common;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::environment::this_user;
@@ -21,7 +20,6 @@ use std::path::Path;
 
 /// A change of slurm.conf.
 pub(in crate::programs) struct Change<'a> {
-    pub(in crate::programs) common: &'a Common,
     pub(in crate::programs) marked: &'a MarkedFile,
     pub(in crate::programs) goal: Goal<'a>,
     /// True to try the file on a throw-away slurmctld.
@@ -72,23 +70,26 @@ impl Goal<'_> {
 
 impl Change<'_> {
     /// Shows the changes, tries them, and applies them.
-    pub(in crate::programs) async fn make(&self, mut context: Context) -> Result<u8, Diagnostic> {
+    pub(in crate::programs) async fn make(
+        &self,
+        mut context: Context<'_>,
+    ) -> Result<u8, Diagnostic> {
         context.files.slurm_conf = Some(self.marked.path.clone());
-        context.site.policies.deadline = wiring::operator_deadline(&context.settings);
+        context.site.policies.deadline = wiring::operator_deadline(context.settings);
         let Files { hosts, inventory, .. } = &context.files;
         context.site.policies.files = hosts.is_some() || inventory.is_some();
         context
-            .with_run(self.common, async |run: &Run<'_>| {
+            .with_run(async |run: &Run<'_>| {
                 let (plan, observation) = self.goal.preview(run).await?;
                 if plan.is_idle() && plan.steps().next().is_none() {
-                    return Ok(self.idle(&context, &plan));
+                    return Ok(report_idle(&context, &plan));
                 }
                 let section = planned_section(self.marked, self.goal.cluster(), &plan)?;
-                show(self.common, &context, self.marked, (&plan, &section))?;
+                show(&context, self.marked, (&plan, &section))?;
                 for unfit in self.unfit_jobs(&context, &observation, &section) {
                     context.warn(&unfit);
                 }
-                if self.common.dry_run {
+                if context.dry_run() {
                     return Ok(self.preview_code(&context, &observation, &plan));
                 }
                 self.carry_out(&context, run, (&plan, &section)).await
@@ -99,7 +100,7 @@ impl Change<'_> {
     /// Pending jobs that will no longer fit.
     fn unfit_jobs(
         &self,
-        context: &Context,
+        context: &Context<'_>,
         observation: &Observation,
         section: &str,
     ) -> Vec<String> {
@@ -111,25 +112,13 @@ impl Change<'_> {
         unfit_jobs(jobs, &context.slurm.config, &old, &new)
     }
 
-    /// Prints that there is nothing to change, in the chosen format.
-    fn idle(&self, context: &Context, plan: &Plan) -> u8 {
-        match (self.common.json, self.common.dry_run) {
-            (true, true) => context.show(self.common, plan),
-            (true, false) => context.report(self.common, &Report::new(plan.operation)),
-            (false, _) => {
-                context.output.print_unless_quiet("nothing to change");
-                SUCCESS
-            }
-        }
-    }
-
     async fn carry_out(
         &self,
-        context: &Context,
+        context: &Context<'_>,
         run: &Run<'_>,
         (plan, section): (&Plan, &str),
     ) -> Result<u8, Diagnostic> {
-        let Self { common, marked, .. } = self;
+        let marked = self.marked;
         if let Goal::Finish { limits, .. } = &self.goal
             && refused(context, (&marked.path, limits), plan)
         {
@@ -155,12 +144,12 @@ impl Change<'_> {
         verdict.warning.iter().for_each(|warning| context.warn(warning));
         let is_taken = report.slurm_told && verdict.rolled_back.is_empty();
         report.failures.extend(verdict.rolled_back);
-        let code = context.report(common, &report);
+        let code = context.report(&report);
         context.notify(&report).await;
         if is_taken {
             applied.remember(&*context.state);
         }
-        if is_taken && code == SUCCESS && applied.is_written() && !common.json {
+        if is_taken && code == SUCCESS && applied.is_written() && !context.json() {
             // Earlier warnings, such as that slurmctld did not answer, are outdated.
             context.output.print_unless_quiet("slurmctld runs with the new file");
         }
@@ -168,7 +157,7 @@ impl Change<'_> {
     }
 
     /// The exit code of a dry run, which is that of a run that carries out the plan. `finish` does not need slurmctld.
-    fn preview_code(&self, context: &Context, observation: &Observation, plan: &Plan) -> u8 {
+    fn preview_code(&self, context: &Context<'_>, observation: &Observation, plan: &Plan) -> u8 {
         match self.goal {
             Goal::Finish { .. } if !nodes_in_use(plan).is_empty() => USAGE_ERROR,
             _ if plan.fails() => SOME_FAILED,
@@ -180,21 +169,32 @@ impl Change<'_> {
     }
 }
 
+/// Prints that there is nothing to change, in the chosen format.
+fn report_idle(context: &Context<'_>, plan: &Plan) -> u8 {
+    match (context.json(), context.dry_run()) {
+        (true, true) => context.show(plan),
+        (true, false) => context.report(&Report::new(plan.operation)),
+        (false, _) => {
+            context.output.print_unless_quiet("nothing to change");
+            SUCCESS
+        }
+    }
+}
+
 /// Prints the changes of slurm.conf, and the plan.
 fn show(
-    common: &Common,
-    context: &Context,
+    context: &Context<'_>,
     marked: &MarkedFile,
     (plan, section): (&Plan, &str),
 ) -> Result<(), Diagnostic> {
-    if common.json {
-        if common.dry_run {
-            context.show(common, plan);
+    if context.json() {
+        if context.dry_run() {
+            context.show(plan);
         }
         return Ok(());
     }
     // This is all that a dry run prints.
-    let quiet = context.output.volume == Volume::Quiet && !common.dry_run;
+    let quiet = context.output.volume == Volume::Quiet && !context.dry_run();
     let lines = difference::lines(marked, section, context.output)?;
     let plan = plan.to_string();
     for line in lines.iter().map(String::as_str).chain([plan.trim_end()]).filter(|_| !quiet) {
@@ -217,7 +217,7 @@ fn rehearse(marked: &MarkedFile, text: &[u8]) -> Result<(), Diagnostic> {
 }
 
 /// Tries the new file on a throw-away slurmctld, and prints the result. Returns false if it fails.
-async fn proven(context: &Context, marked: &MarkedFile, section: &str) -> bool {
+async fn proven(context: &Context<'_>, marked: &MarkedFile, section: &str) -> bool {
     // The trial replaces the programs with ones that do nothing.
     for problem in check::programs(context) {
         context.warn(&problem);
@@ -228,7 +228,7 @@ async fn proven(context: &Context, marked: &MarkedFile, section: &str) -> bool {
         config: &context.slurm.config,
         marked,
         section,
-        hostname: &context.environment.hostname,
+        hostname: &context.bootstrap.environment.hostname,
         user: &this_user(),
     };
     match trial.prove().await {
@@ -251,7 +251,7 @@ async fn proven(context: &Context, marked: &MarkedFile, section: &str) -> bool {
 }
 
 /// Prints the nodes in use that would be removed. Returns true if there are any.
-fn refused(context: &Context, (conf, limits): (&Path, &Path), plan: &Plan) -> bool {
+fn refused(context: &Context<'_>, (conf, limits): (&Path, &Path), plan: &Plan) -> bool {
     let refusals = nodes_in_use(plan);
     if refusals.is_empty() {
         return false;

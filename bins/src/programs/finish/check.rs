@@ -2,7 +2,7 @@
 
 use super::inputs::{self, Inputs};
 use crate::alias;
-use crate::args::{CONFIG, Common};
+use crate::args::CONFIG;
 use crate::config::Settings;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
@@ -34,7 +34,7 @@ pub(super) struct New {
 }
 
 /// True if Slurm is configured to rebuild nodes, but not to start and stop them, as in StackHPC's appliance.
-pub(super) fn only_rebuilds(context: &Context, limits: &Path) -> bool {
+pub(super) fn only_rebuilds(context: &Context<'_>, limits: &Path) -> bool {
     let power = &context.slurm.config.power;
     power.reboot_program.is_some()
         && power.resume_program.is_none()
@@ -44,7 +44,7 @@ pub(super) fn only_rebuilds(context: &Context, limits: &Path) -> bool {
 }
 
 /// Problems of the programs that slurm.conf names, one sentence each.
-pub(super) fn programs(context: &Context) -> Vec<String> {
+pub(super) fn programs(context: &Context<'_>) -> Vec<String> {
     let slurm = &context.slurm;
     preflight::program_problems(&slurm.config, slurm.controller.version(), alias_of)
 }
@@ -55,7 +55,7 @@ fn alias_of(name: &str) -> Option<(&'static str, &'static [&'static str])> {
 }
 
 /// Returns whether slurmctld answers. If not, no further request is sent, because each would time out.
-pub(super) async fn slurmctld(context: &mut Context) -> Option<bool> {
+pub(super) async fn slurmctld(context: &mut Context<'_>) -> Option<bool> {
     // A missing scontrol is reported elsewhere.
     let answers = context.slurm.controller.ping().await.ok()?;
     if !answers {
@@ -72,12 +72,7 @@ pub(super) struct Limits<'a> {
 }
 
 /// Checks everything and prints the results.
-pub(super) async fn all(
-    context: &Context,
-    common: &Common,
-    limits: Limits<'_>,
-    answers: Option<bool>,
-) -> u8 {
+pub(super) async fn all(context: &Context<'_>, limits: Limits<'_>, answers: Option<bool>) -> u8 {
     let (slurm, now) = (&context.slurm, SystemTime::now());
     let nodes = limits.inputs.map_or(&[][..], |inputs| &inputs.cluster.nodes);
     let facts = Facts {
@@ -95,7 +90,7 @@ pub(super) async fn all(
         },
         cloud: cloud(context).await,
         site: &context.site,
-        images: wiring::image_rules(&context.settings),
+        images: wiring::image_rules(context.settings),
         description: context.cloud.describe(),
         generated: limits.inputs.map(|inputs| Generated {
             cluster: &inputs.cluster,
@@ -112,16 +107,16 @@ pub(super) async fn all(
             spent_by_log(&*context.state, &Roster::new(&slurm.config), &context.site, now),
             now,
         ),
-        host: host(context, common, nodes),
+        host: host(context, nodes),
     };
     let checks = preflight::run(&facts);
-    print(context, common, &checks);
+    print(context, &checks);
     let failed = checks.iter().any(|check| check.status == Status::Fail);
     if failed { SOME_FAILED } else { SUCCESS }
 }
 
 /// Errors of the files that were read.
-fn unreadable(context: &Context, new: Option<&Result<New, Diagnostic>>) -> Vec<String> {
+fn unreadable(context: &Context<'_>, new: Option<&Result<New, Diagnostic>>) -> Vec<String> {
     let mut texts: Vec<String> =
         context.unread.iter().cloned().chain(inputs::unready(context)).collect();
     if let Some(Err(diagnostic)) = new {
@@ -138,7 +133,7 @@ fn unreadable(context: &Context, new: Option<&Result<New, Diagnostic>>) -> Vec<S
     texts
 }
 
-async fn cloud(context: &Context) -> Result<CloudFacts, String> {
+async fn cloud(context: &Context<'_>) -> Result<CloudFacts, String> {
     match &context.unreachable {
         Some(why) if why.is_transient() => Err(format!("the cloud does not answer: {why}")),
         Some(why) => Err(why.to_string()),
@@ -153,10 +148,10 @@ async fn cloud(context: &Context) -> Result<CloudFacts, String> {
     }
 }
 
-fn host<'a>(context: &'a Context, common: &'a Common, nodes: &[NodeDef]) -> HostFacts<'a> {
-    let config = common.config.as_deref().unwrap_or(Path::new(CONFIG));
+fn host<'a>(context: &'a Context<'a>, nodes: &[NodeDef]) -> HostFacts<'a> {
+    let config = context.bootstrap.common.config.as_deref().unwrap_or(Path::new(CONFIG));
     let slurm_user = context.slurm.config.get("SlurmUser").unwrap_or("root");
-    let log = Some(context.log_path.as_path()).filter(|log| *log != Path::new("-"));
+    let log = Some(context.bootstrap.log_path.as_path()).filter(|log| *log != Path::new("-"));
     let state = context.state_path.as_path();
     let access = find_user(slurm_user).map(account).map(|user| Access {
         state: user.writes_into(state),
@@ -169,14 +164,16 @@ fn host<'a>(context: &'a Context, common: &'a Common, nodes: &[NodeDef]) -> Host
         access,
         state,
         log,
-        unresolved: unresolved(&context.settings, nodes),
-        variables: variables(&context.settings, |name| context.environment.get(name).is_some()),
+        unresolved: unresolved(context.settings, nodes),
+        variables: variables(context.settings, |name| {
+            context.bootstrap.environment.get(name).is_some()
+        }),
         is_root: getuid().is_root(),
     }
 }
 
-fn print(context: &Context, common: &Common, checks: &[Check]) {
-    if common.json {
+fn print(context: &Context<'_>, checks: &[Check]) {
+    if context.json() {
         let all = checks.iter().map(|it| json!({"state": it.status.as_str(), "what": it.text}));
         context.output.print(json!(all.collect::<Vec<_>>()));
         return;

@@ -20,10 +20,10 @@ const READY: &str = "/mnt/shared/finalised";
 
 /// Why the management node is not ready: Cluster in the Cloud has not created its flag file. Without the folder, there is
 /// no flag.
-pub(super) fn unready(context: &Context) -> Option<String> {
+pub(super) fn unready(context: &Context<'_>) -> Option<String> {
     let folder = context.settings.paths.ready.as_deref().unwrap_or(READY);
-    let folder = context.environment.expand(folder);
-    let flag = folder.join(&context.environment.hostname);
+    let folder = context.bootstrap.environment.expand(folder);
+    let flag = folder.join(&context.bootstrap.environment.hostname);
     let is_unready = folder.is_dir() && !flag.exists();
     is_unready.then(|| {
         format!(
@@ -48,7 +48,7 @@ pub(in crate::programs) struct Inputs {
 impl Inputs {
     pub(in crate::programs) async fn read(
         sources: &Sources,
-        context: &Context,
+        context: &Context<'_>,
     ) -> Result<Self, Diagnostic> {
         let limits = limits(&sources.limits, context)?;
         let shapes = shapes(sources, context).await?;
@@ -82,7 +82,7 @@ impl Inputs {
     }
 
     /// Returns an error for nodes that the cloud can never launch.
-    pub(in crate::programs) fn launchable(self, context: &Context) -> Result<Self, Diagnostic> {
+    pub(in crate::programs) fn launchable(self, context: &Context<'_>) -> Result<Self, Diagnostic> {
         let cloud = context.cloud.describe();
         match unlaunchable(&self.cluster.nodes, &context.site, &cloud) {
             Some(unlaunchable) => Err(Diagnostic::new(unlaunchable)),
@@ -91,7 +91,7 @@ impl Inputs {
     }
 }
 
-fn not_generated(errors: &[slurmconf::Error], context: &Context) -> Diagnostic {
+fn not_generated(errors: &[slurmconf::Error], context: &Context<'_>) -> Diagnostic {
     let diagnostic = Diagnostic::from_errors(errors);
     let unknown = errors.iter().filter_map(slurmconf::Error::unknown_shape);
     let mut unknown = unknown.peekable();
@@ -108,11 +108,11 @@ fn not_generated(errors: &[slurmconf::Error], context: &Context) -> Diagnostic {
     )
 }
 
-fn memory(context: &Context, citc: bool) -> MemoryPolicy {
+fn memory(context: &Context<'_>, citc: bool) -> MemoryPolicy {
     if citc { context.settings.cloud.citc_memory() } else { MemoryPolicy::default() }
 }
 
-fn limits(path: &Path, context: &Context) -> Result<Limits, Diagnostic> {
+fn limits(path: &Path, context: &Context<'_>) -> Result<Limits, Diagnostic> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         let remedy = match error.kind() {
             ErrorKind::PermissionDenied => {
@@ -140,7 +140,7 @@ fn limits(path: &Path, context: &Context) -> Result<Limits, Diagnostic> {
 }
 
 /// The built-in shapes or those that the cloud lists, overridden by the operator's.
-async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Diagnostic> {
+async fn shapes(sources: &Sources, context: &Context<'_>) -> Result<Shapes, Diagnostic> {
     let mut shapes = match context.settings.cloud.built_in_shapes() {
         Some(shapes) => shapes,
         None => known_shapes(&context.cloud.shapes().await?, &context.cloud.describe()),
@@ -162,11 +162,11 @@ async fn shapes(sources: &Sources, context: &Context) -> Result<Shapes, Diagnost
 
 /// Reads a file. A configured one must exist, one in its default place need not.
 fn named(
-    context: &Context,
+    context: &Context<'_>,
     name: Option<&str>,
     usual: &str,
 ) -> Result<(PathBuf, Option<String>), Diagnostic> {
-    let path = context.environment.expand(name.unwrap_or(usual));
+    let path = context.bootstrap.environment.expand(name.unwrap_or(usual));
     let is_missing =
         || matches!(std::fs::metadata(&path), Err(error) if error.kind() == ErrorKind::NotFound);
     let text = if name.is_none() && is_missing() { None } else { Some(wiring::read(&path)?) };

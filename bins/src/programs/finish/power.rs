@@ -10,11 +10,8 @@ use slurmctl::Controller as _;
 use std::path::Path;
 
 /// The lines for slurm.conf, with the programs in the directory of this one.
-pub(super) fn lines(
-    context: &Context,
-    inputs: &Inputs,
-    config: Option<&Path>,
-) -> Result<String, Diagnostic> {
+pub(super) fn lines(context: &Context<'_>, inputs: &Inputs) -> Result<String, Diagnostic> {
+    let config = context.bootstrap.common.config.as_deref();
     let here = std::env::current_exe()?;
     let folder = here.parent().map(Path::to_path_buf).unwrap_or_default();
     let version = context.slurm.controller.version();
@@ -59,7 +56,7 @@ pub(super) fn lines(
 }
 
 /// The program that ends when the nodes of a job are up, where it is installed beside ours and slurm.conf names no other.
-fn prolog(context: &Context, folder: &Path) -> Option<String> {
+fn prolog(context: &Context<'_>, folder: &Path) -> Option<String> {
     let path = folder.parent()?.join("share/slurm-elastic/await-nodes");
     let named = context.slurm.config.get("PrologSlurmctld");
     path.is_file().then(|| unless_other(path.display().to_string(), named))?

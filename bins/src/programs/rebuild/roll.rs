@@ -1,7 +1,6 @@
 //! `rebuild submit`: rolls out an image in batches.
 
 use super::submit::{Submit, request};
-use crate::args::Common;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::output::chain;
@@ -18,13 +17,9 @@ use tokio::time::{Instant, sleep};
 /// Interval between two observations of a rollout.
 const PAUSE: Duration = Duration::from_secs(5);
 
-pub(super) async fn submit(
-    context: &Context,
-    common: &Common,
-    submit: &Submit,
-) -> Result<u8, Diagnostic> {
+pub(super) async fn submit(context: &Context<'_>, submit: &Submit) -> Result<u8, Diagnostic> {
     context
-        .with_run(common, async |run: &Run<'_>| {
+        .with_run(async |run: &Run<'_>| {
             let ResolvedRollout { mut request, memory, failed, warnings } =
                 request(context, submit, run).await?;
             for text in &warnings {
@@ -41,15 +36,15 @@ pub(super) async fn submit(
                 // The queue shows which nodes have a job, and the cloud which have the image.
             } else if !submit.anew {
                 memory.recall(&mut request);
-            } else if !common.dry_run {
+            } else if !context.dry_run() {
                 memory.forget(&request)?;
             }
-            let code = if common.dry_run {
-                let (plan, look) = run::preview_rollout(run, &request).await?;
-                context.preview(common, &plan, &look)
+            let code = if context.dry_run() {
+                let (plan, observation) = run::preview_rollout(run, &request).await?;
+                context.preview(&plan, &observation)
             } else {
                 let once = submit.once;
-                let drive = Drive { context, common, once, deadline: deadline(submit), memory };
+                let drive = Drive { context, once, deadline: deadline(submit), memory };
                 if jobs {
                     drive.submit_jobs(run, &mut request).await?
                 } else {
@@ -68,8 +63,7 @@ fn deadline(submit: &Submit) -> Option<Instant> {
 
 /// The context of a rollout.
 struct Drive<'a> {
-    context: &'a Context,
-    common: &'a Common,
+    context: &'a Context<'a>,
     /// True to return after starting one batch.
     once: bool,
     deadline: Option<Instant>,
@@ -81,10 +75,10 @@ impl Drive<'_> {
     async fn submit_jobs(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
         let report = run::rollout(run, request).await?;
         let submitted = report.with(Outcome::Done).count();
-        if !self.common.json {
+        if !self.context.json() {
             self.context.output.print_unless_quiet(format_args!("{submitted} jobs submitted"));
         }
-        Ok(self.context.report(self.common, &report))
+        Ok(self.context.report(&report))
     }
 
     fn keep(&self, request: &Rollout) {
@@ -104,7 +98,7 @@ impl Drive<'_> {
             self.keep(request);
             let observation = run.observe_rollout(request).await;
             let Ok(progress) = plan::rollout_progress(request, observation.world(run)) else {
-                return Ok(self.context.report(self.common, &report).max(SOME_FAILED));
+                return Ok(self.context.report(&report).max(SOME_FAILED));
             };
             if progress.blind && !was_blind {
                 self.context.report_unobserved(&observation);
@@ -150,7 +144,7 @@ impl Drive<'_> {
             return None;
         }
         self.context.progress.clear(self.context.output);
-        let code = self.context.report(self.common, report);
+        let code = self.context.report(report);
         Some(if progress.failed > 0 || progress.blind || !leave { SOME_FAILED } else { code })
     }
 
@@ -158,7 +152,7 @@ impl Drive<'_> {
     fn print(&self, progress: RolloutProgress) {
         let RolloutProgress { done, under_way, failed, left, apart, halted, .. } = progress;
         let output = self.context.output;
-        if self.common.json {
+        if self.context.json() {
             output.print(json!({
                 "done": done, "under_way": under_way, "left": left, "failed": failed, "apart": apart, "halted": halted,
             }));

@@ -1,6 +1,6 @@
 //! `rebuild image`: makes an image of a running node.
 
-use crate::args::{Common, nodes};
+use crate::args::nodes;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::process::{SOME_FAILED, SUCCESS};
@@ -32,17 +32,13 @@ pub(super) struct Snapshot {
     force: bool,
 }
 
-pub(super) async fn make(
-    context: &Context,
-    common: &Common,
-    snapshot: &Snapshot,
-) -> Result<u8, Diagnostic> {
+pub(super) async fn make(context: &Context<'_>, snapshot: &Snapshot) -> Result<u8, Diagnostic> {
     let names = snapshot.node.node_names()?;
     let [node] = &names[..] else {
         return Err(Diagnostic::new("name exactly one node"));
     };
     context
-        .with_run(common, async |run: &Run<'_>| {
+        .with_run(async |run: &Run<'_>| {
             let observation = run.observe().await;
             if !observation.fleet.is_complete() && observation.fleet.standing(node).here.is_empty()
             {
@@ -51,13 +47,13 @@ pub(super) async fn make(
             let source = plan::snapshot_source(node, snapshot.force, observation.world(run));
             let instance = source.map_err(Diagnostic::new)?;
             check_unused(run, &snapshot.name).await?;
-            if common.dry_run {
-                print(context, common, (snapshot, node, instance), None);
+            if context.dry_run() {
+                print(context, (snapshot, node, instance), None);
                 return Ok(SUCCESS);
             }
             match run.tools.cloud.snapshot(&instance.id, &ImageName::new(&snapshot.name)).await {
                 Ok(image) => {
-                    print(context, common, (snapshot, node, instance), Some(&image));
+                    print(context, (snapshot, node, instance), Some(&image));
                     Ok(SUCCESS)
                 }
                 Err(error) => {
@@ -82,15 +78,14 @@ async fn check_unused(run: &Run<'_>, name: &str) -> Result<(), Diagnostic> {
 
 /// Prints the image that was or would be made.
 fn print(
-    context: &Context,
-    common: &Common,
+    context: &Context<'_>,
     (snapshot, node, instance): (&Snapshot, &NodeName, &Instance),
     image: Option<&ImageId>,
 ) {
     let name = &snapshot.name;
     let (output, id) = (context.output, instance.id.as_str());
     match image {
-        _ if common.json => {
+        _ if context.json() => {
             let image = image.map(ImageId::as_str);
             output.print(
                 json!({"node": node.as_str(), "instance": id, "name": name, "image": image}),

@@ -2,7 +2,7 @@
 
 use super::submit::image;
 use super::target_files;
-use crate::args::{Common, nodes};
+use crate::args::nodes;
 use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::process::SOME_FAILED;
@@ -33,14 +33,10 @@ pub(super) struct Status {
 
 const HEAD: [&str; 5] = ["NODE", "IMAGE", "TARGET", "STATE", "SINCE"];
 
-pub(super) async fn show(
-    context: &Context,
-    common: &Common,
-    status: &Status,
-) -> Result<u8, Diagnostic> {
+pub(super) async fn show(context: &Context<'_>, status: &Status) -> Result<u8, Diagnostic> {
     let given = status.nodes.as_ref().map(Hostlist::node_names).transpose()?;
     context
-        .with_run(common, async |run: &Run<'_>| {
+        .with_run(async |run: &Run<'_>| {
             let (mut targets, observation) =
                 observe(context, run, (given.as_deref(), status)).await?;
             let world = observation.world(run);
@@ -52,15 +48,15 @@ pub(super) async fn show(
             for (node, why) in &targets.failed {
                 context.warn(&format!("{node}: {why}"));
             }
-            print(context, common, &rows);
+            print(context, &rows);
             let code = context.report_unobserved(&observation);
             Ok(if unknown.is_empty() { code } else { SOME_FAILED })
         })
         .await
 }
 
-fn print(context: &Context, common: &Common, rows: &[ImageRow]) {
-    if common.json {
+fn print(context: &Context<'_>, rows: &[ImageRow]) {
+    if context.json() {
         context.output.print(json!(rows));
         return;
     }
@@ -76,12 +72,12 @@ fn print(context: &Context, common: &Common, rows: &[ImageRow]) {
 
 /// The target images, from the same sources as for a rollout, and the current ones.
 async fn observe(
-    context: &Context,
+    context: &Context<'_>,
     run: &Run<'_>,
     (given, status): (Option<&[NodeName]>, &Status),
 ) -> Result<(Targets, Observation), Diagnostic> {
     let names = given.map_or_else(|| run.conf.nodes(), <[NodeName]>::to_vec);
-    let (files, rules) = (target_files(context), wiring::image_rules(&context.settings));
+    let (files, rules) = (target_files(context), wiring::image_rules(context.settings));
     let mut targets = if let Some(name) = &status.image {
         files.targets_of(&names, &image(name, rules, run).await?)
     } else {

@@ -118,7 +118,7 @@ impl JobOptions {
 
 /// The rollout that the options describe.
 pub(super) async fn request(
-    context: &Context,
+    context: &Context<'_>,
     submit: &Submit,
     run: &Run<'_>,
 ) -> Result<ResolvedRollout, Diagnostic> {
@@ -131,7 +131,7 @@ pub(super) async fn request(
     request.canary = submit.canary;
     request.stop_after = Some(submit.stop_after.get());
     request.anew = submit.anew;
-    let rules = wiring::image_rules(&context.settings);
+    let rules = wiring::image_rules(context.settings);
     let wanted = match &submit.image {
         Some(name) => Some(image(name, rules, run).await?),
         None => None,

@@ -16,6 +16,7 @@
 mod client;
 mod config;
 mod gzip;
+mod page_tokens;
 mod proxy;
 mod redact;
 mod request;
@@ -26,6 +27,7 @@ mod transport;
 pub use ::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 pub use client::{Authorize, Client, Outgoing, Unsigned};
 pub use config::{Config, RequestIds, Roots};
+pub use page_tokens::PageTokens;
 pub use proxy::Proxies;
 pub use request::{Effect, Request};
 pub use response::{Classification, Classify, Response, by_status};

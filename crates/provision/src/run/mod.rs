@@ -20,8 +20,9 @@ mod telemetry;
 pub use node_set::{deploy, finish, resize, resize_to};
 pub use observe::Observation;
 pub use preview::{
-    preview_failed, preview_finish, preview_resize, preview_resize_to, preview_rollout,
-    preview_start,
+    preview_deploy, preview_failed, preview_finish, preview_resize, preview_resize_to,
+    preview_rollout, preview_start, preview_stop, preview_stop_all, preview_stop_by_hand,
+    preview_stop_now,
 };
 pub(crate) use rebuild::tell_not_rebuilt;
 pub use rebuild::{preview_rebuild, rebuild, rebuild_targets};

@@ -20,6 +20,36 @@ pub async fn preview_failed(run: &Run<'_>, nodes: &[NodeName]) -> (Plan, Observa
     (plan::failed(nodes, observation.world(run)), observation)
 }
 
+/// What [`deploy`](super::deploy) would do now.
+pub async fn preview_deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> (Plan, Observation) {
+    let observation = run.observe().await;
+    (plan::deploy(nodes, observation.world(run)), observation)
+}
+
+/// What [`stop`](super::stop()) would do now.
+pub async fn preview_stop(run: &Run<'_>, nodes: &[NodeName]) -> (Plan, Observation) {
+    let observation = run.observe_for(nodes).await;
+    (plan::stop(nodes, observation.world(run)), observation)
+}
+
+/// What [`stop_by_hand`](super::stop_by_hand) would do now.
+pub async fn preview_stop_by_hand(run: &Run<'_>, nodes: &[NodeName]) -> (Plan, Observation) {
+    let observation = run.observe_for(nodes).await;
+    (plan::stop_by_hand(nodes, observation.world(run)), observation)
+}
+
+/// What [`stop_now`](super::stop_now) would do now.
+pub async fn preview_stop_now(run: &Run<'_>, nodes: &[NodeName]) -> (Plan, Observation) {
+    let observation = run.observe_for(nodes).await;
+    (plan::stop_now(nodes, observation.world(run)), observation)
+}
+
+/// What [`stop_all`](super::stop_all) would do now.
+pub async fn preview_stop_all(run: &Run<'_>) -> (Plan, Observation) {
+    let observation = run.observe().await;
+    (plan::stop_all(observation.world(run)), observation)
+}
+
 /// What [`resize`](super::resize) would do now.
 pub async fn preview_resize(run: &Run<'_>, request: &Resize<'_>) -> (Plan, Observation) {
     let observation = run.observe().await;

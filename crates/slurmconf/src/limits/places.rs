@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::model::PlaceChoice;
-use crate::yaml::{Node, Source, Value};
+use crate::yaml::{Node, Source, Value, duration};
 use std::time::Duration;
 
 /// The keys of a place.
@@ -69,17 +69,4 @@ fn yes_or_no(source: &Source<'_>, what: &str, node: &Node) -> Result<bool> {
         Value::Bool(value) => Ok(value),
         _ => Err(source.expected(what, "true or false", node)),
     }
-}
-
-/// Seconds, or a number with its unit.
-fn duration(text: &str) -> Option<Duration> {
-    let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at_checked(split)?;
-    let scale = match unit {
-        "" | "s" => 1,
-        "m" => 60,
-        "h" => 3600,
-        _ => return None,
-    };
-    number.parse::<u32>().ok().map(|number| Duration::from_secs(u64::from(number) * scale))
 }

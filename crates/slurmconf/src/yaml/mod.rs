@@ -16,9 +16,11 @@
 //! # Ok::<(), slurmconf::Error>(())
 //! ```
 
+mod duration;
 mod reader;
 mod tree;
 
+pub use duration::duration;
 pub use reader::Reader;
 
 use crate::error::{Error, Location, Problem, Result};
