@@ -59,8 +59,8 @@ variable "ssh_public_key" {
   type        = string
 
   validation {
-    condition     = can(regex("^(ssh|ecdsa|sk)-[^ ]+ [A-Za-z0-9+/=]+", var.ssh_public_key))
-    error_message = "ssh_public_key must be the line of a public key, such as `ssh-ed25519 AAAA… you@example.org`: the content of ~/.ssh/id_ed25519.pub, not its path."
+    condition     = can(regex("^(ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-Za-z0-9+/]{43}|ssh-rsa AAAAB3NzaC1yc2E[A-Za-z0-9+/]{100,}={0,2})( .*)?\\s*$", var.ssh_public_key))
+    error_message = "ssh_public_key must be the whole line of a public key of the kind ED25519 or RSA, which are those that EC2 takes, such as `ssh-ed25519 AAAA… you@example.org`: the content of ~/.ssh/id_ed25519.pub, not its path."
   }
 }
 

@@ -8,6 +8,8 @@ locals {
     },
     # An availability domain's name is this and its number.
     var.availability_domain == "" ? {} : { ad_root = substr(var.availability_domain, 0, length(var.availability_domain) - 1) },
+    # What reconcile writes for the Prometheus of the role `monitoring`.
+    { for key in ["elastic"] : key => merge({ metrics = "/var/lib/prometheus/node-exporter/slurm-elastic.prom" }, try(var.startnode.elastic, {})) if try(tobool(var.ansible.cluster_monitoring), false) },
   )
 
   ansible = merge(

@@ -36,8 +36,8 @@ resource "terraform_data" "package" {
 
 # Not in the user data, which every user of the machine can read.
 resource "terraform_data" "clouds" {
-  count            = nonsensitive(var.clouds_yaml == "") ? 0 : 1
-  triggers_replace = [nonsensitive(sha256(var.clouds_yaml))]
+  count            = nonsensitive(length(var.clouds_yaml))
+  triggers_replace = [nonsensitive(sha256(var.clouds_yaml[0]))]
 
   connection {
     type        = "ssh"
@@ -51,7 +51,7 @@ resource "terraform_data" "clouds" {
   }
 
   provisioner "file" {
-    content     = var.clouds_yaml
+    content     = var.clouds_yaml[0]
     destination = "clouds.yaml"
   }
 

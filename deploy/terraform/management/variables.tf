@@ -27,8 +27,8 @@ variable "package_name" {
 }
 
 variable "clouds_yaml" {
-  description = "Content of clouds.yaml for the programs on the management node (OpenStack); empty elsewhere."
-  type        = string
-  default     = ""
+  description = "Content of clouds.yaml for the programs on the management node (OpenStack): one, which is not known before its credential is made; none elsewhere."
+  type        = list(string)
+  default     = []
   sensitive   = true
 }

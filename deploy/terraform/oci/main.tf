@@ -63,12 +63,15 @@ module "cluster" {
     image_id       = var.compute_image_ocid != "" ? var.compute_image_ocid : local.management_image
     # The management node itself, by the dynamic group and the policy: no key on disk.
     auth = "instance_principal"
+    # The playbook writes it.
+    ssh_keys_file = "/etc/citc/authorized_keys"
   }
 
   ansible = merge(
     {
-      cluster_share   = local.share
-      cluster_network = var.network_cidr
+      cluster_share    = local.share
+      cluster_network  = var.network_cidr
+      cluster_ssh_keys = var.ssh_public_key
     },
     var.ansible,
   )

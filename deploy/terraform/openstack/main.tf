@@ -104,7 +104,7 @@ module "management" {
   private_key_file = var.ssh_private_key_file
   package          = var.package
 
-  clouds_yaml = yamlencode({
+  clouds_yaml = [yamlencode({
     clouds = {
       openstack = {
         auth_type   = "v3applicationcredential"
@@ -116,7 +116,7 @@ module "management" {
         }
       }
     }
-  })
+  })]
 
   # Destroyed before these, which the destroy hook needs: its credential, the management node and the way to it.
   depends_on = [

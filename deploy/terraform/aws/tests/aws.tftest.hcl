@@ -29,7 +29,7 @@ variables {
   region         = "eu-west-1"
   zones          = ["eu-west-1a", "eu-west-1b"]
   cluster_id     = "cheerful-macaw"
-  ssh_public_key = "ssh-ed25519 AAAAexample you@example.org"
+  ssh_public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFr0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0r you@example.org"
   allowed_cidr   = "192.0.2.7/32"
   package        = ""
   repository     = "https://git.example.org/slurm-elastic.git"
@@ -85,6 +85,26 @@ run "a_path_is_no_public_key" {
 
   variables {
     ssh_public_key = "~/.ssh/id_ed25519.pub"
+  }
+
+  expect_failures = [var.ssh_public_key]
+}
+
+run "half_a_public_key_is_refused" {
+  command = plan
+
+  variables {
+    ssh_public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFr0rF0rF0rF0rF0"
+  }
+
+  expect_failures = [var.ssh_public_key]
+}
+
+run "ec2_takes_no_ecdsa_key" {
+  command = plan
+
+  variables {
+    ssh_public_key = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBKIIyCDZBjnsoIprlDJhcY0y64kxSfAn1yI+Ba2RjDN/dhrvE813vM47GryLKUTg0JzVgksYhALr6td8tVKj9eg= you@example.org"
   }
 
   expect_failures = [var.ssh_public_key]

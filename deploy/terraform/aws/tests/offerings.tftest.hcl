@@ -13,7 +13,7 @@ variables {
   region         = "eu-west-1"
   zones          = ["eu-west-1a"]
   cluster_id     = "cheerful-macaw"
-  ssh_public_key = "ssh-ed25519 AAAAexample you@example.org"
+  ssh_public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFr0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0r you@example.org"
   allowed_cidr   = "192.0.2.7/32"
   package        = ""
   repository     = "https://git.example.org/slurm-elastic.git"

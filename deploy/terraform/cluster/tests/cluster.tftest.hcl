@@ -50,6 +50,20 @@ run "startnode_yaml" {
   }
 }
 
+run "monitoring_has_metrics" {
+  command = plan
+
+  variables {
+    startnode = { csp = "oracle", elastic = { cooldown = "20s" } }
+    ansible   = { cluster_monitoring = true }
+  }
+
+  assert {
+    condition     = yamldecode(output.startnode_yaml).elastic == { cooldown = "20s", metrics = "/var/lib/prometheus/node-exporter/slurm-elastic.prom" }
+    error_message = "reconcile writes no metrics: ${output.startnode_yaml}"
+  }
+}
+
 run "user_data_has_everything" {
   command = plan
 

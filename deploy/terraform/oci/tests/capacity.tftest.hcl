@@ -22,7 +22,7 @@ variables {
   compartment_ocid = "ocid1.compartment.oc1..c"
   region           = "uk-london-1"
   cluster_id       = "cheerful-macaw"
-  ssh_public_key   = "ssh-ed25519 AAAAexample you@example.org"
+  ssh_public_key   = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFr0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0r you@example.org"
   allowed_cidr     = "192.0.2.7/32"
   package          = ""
   repository       = "https://git.example.org/slurm-elastic.git"

@@ -30,7 +30,7 @@ variables {
   compartment_ocid = "ocid1.compartment.oc1..c"
   region           = "uk-london-1"
   cluster_id       = "cheerful-macaw"
-  ssh_public_key   = "ssh-ed25519 AAAAexample you@example.org"
+  ssh_public_key   = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFr0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0rF0r you@example.org"
   allowed_cidr     = "192.0.2.7/32"
   package          = ""
   repository       = "https://git.example.org/slurm-elastic.git"
@@ -59,6 +59,11 @@ run "everything_is_made" {
   }
 
   assert {
+    condition     = yamldecode(base64decode([for file in yamldecode(base64decode(oci_core_instance.management.metadata["user_data"])).write_files : file.content if file.path == "/etc/slurm-elastic/cluster.yml"][0])).cluster_ssh_keys == var.ssh_public_key
+    error_message = "nobody may log in to compute nodes"
+  }
+
+  assert {
     condition     = oci_identity_dynamic_group.management.matching_rule == "instance.id = 'ocid1.instance.oc1..mgmt'"
     error_message = "the dynamic group is not that of the management node"
   }
@@ -77,6 +82,24 @@ run "a_path_is_no_public_key" {
   }
 
   expect_failures = [var.ssh_public_key]
+}
+
+run "half_a_public_key_is_refused" {
+  command = plan
+
+  variables {
+    ssh_public_key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIFr0rF0rF0rF0rF0"
+  }
+
+  expect_failures = [var.ssh_public_key]
+}
+
+run "an_ecdsa_key_is_a_key" {
+  command = plan
+
+  variables {
+    ssh_public_key = "ecdsa-sha2-nistp256 AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBBKIIyCDZBjnsoIprlDJhcY0y64kxSfAn1yI+Ba2RjDN/dhrvE813vM47GryLKUTg0JzVgksYhALr6td8tVKj9eg= you@example.org"
+  }
 }
 
 run "an_address_is_no_range" {
