@@ -106,8 +106,8 @@ impl Context<'_> {
         };
         let signalled = watch(stop);
         tokio::pin!(signalled);
-        let work = progress.while_waiting(output, "the cloud and slurmctld", work(&run));
-        tokio::pin!(work);
+        let mut work =
+            Box::pin(progress.while_waiting(output, "the cloud and slurmctld", work(&run)));
         let result = tokio::select! {
             result = &mut work => result,
             () = &mut signalled => tokio::select! {

@@ -80,11 +80,9 @@ fn state(status: &str, task: Option<&str>) -> InstanceState {
         ("ACTIVE" | "VERIFY_RESIZE" | "MIGRATING" | "PASSWORD", None)
         | ("VERIFY_RESIZE" | "MIGRATING" | "PASSWORD", Some(_)) => InstanceState::Running,
         ("SHUTOFF", Some("powering-on")) | ("ACTIVE", Some(_)) => InstanceState::Pending,
-        ("SHELVED" | "SHELVED_OFFLOADED", Some("unshelving" | "spawning")) => {
-            InstanceState::Pending
-        }
         ("SHUTOFF", _) => InstanceState::Stopped,
-        ("BUILD" | "REBUILD" | "REBOOT" | "HARD_REBOOT" | "RESIZE" | "REVERT_RESIZE", _) => {
+        ("BUILD" | "REBUILD" | "REBOOT" | "HARD_REBOOT" | "RESIZE" | "REVERT_RESIZE", _)
+        | ("SHELVED" | "SHELVED_OFFLOADED", Some("unshelving" | "spawning")) => {
             InstanceState::Pending
         }
         (other, _) => InstanceState::Other(other.to_owned()),

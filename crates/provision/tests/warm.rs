@@ -6,7 +6,7 @@ use cloud_core::{
     ApiOperation, Capability, ErrorKind, ImageId, Instance, InstanceId, InstanceState,
 };
 use history::Lives;
-use provision::state::EventKind;
+use provision::state::EventKind::{self, Launched, Started, Stopped, Terminated};
 use provision::{Outcome, Report, run};
 use slurmctl::memory::{Call, JobSpec};
 use std::time::Duration;
@@ -35,7 +35,7 @@ async fn stop(bed: &Bed) -> Report {
 /// Has a job run on n1, and waits until slurmctld calls for its end.
 async fn work(bed: &Bed) {
     let wanted = names("n1");
-    bed.slurm.submit_job(JobSpec { wanted, ..JobSpec::new(1, Duration::from_secs(20)) });
+    let _ = bed.slurm.submit_job(JobSpec { wanted, ..JobSpec::new(1, Duration::from_secs(20)) });
     let until = Instant::now() + Duration::from_mins(30);
     while Instant::now() < until {
         for call in bed.slurm.tick() {
@@ -84,7 +84,6 @@ async fn a_machine_is_stopped_and_started_again() {
     let first = kept(&bed).await;
     work(&bed).await;
     assert_eq!(kept(&bed).await.id, first.id);
-    use EventKind::{Launched, Started, Stopped};
     assert_eq!(kinds(&bed), [Launched, Stopped, Started, Stopped]);
     // While it was off, it was no machine that anybody pays for.
     let log = bed.state.history().unwrap();
@@ -116,7 +115,6 @@ async fn a_machine_that_does_not_start_is_replaced_by_a_launch() {
     bed.cloud.inject(ApiOperation::Start, refusal);
     work(&bed).await;
     assert_ne!(kept(&bed).await.id, first.id);
-    use EventKind::{Launched, Stopped, Terminated};
     assert_eq!(kinds(&bed), [Launched, Stopped, Terminated, Launched, Stopped]);
 }
 

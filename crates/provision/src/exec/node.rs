@@ -35,6 +35,9 @@ pub(super) enum End {
     Stop,
 }
 
+/// A termination or a stop that was requested.
+type Ended = (InstanceId, End, Result<(), Error>);
+
 /// A launch that has ended.
 struct Launched {
     /// It repeats a launch without an answer. That one may still be under way: a refusal says nothing about it.
@@ -58,7 +61,7 @@ pub(super) struct NodeWork<'a> {
     pub(super) presumed_lost: bool,
     /// Requests live here, because the work on a node may be interrupted: their answers are always awaited.
     launching: Option<LocalBoxFuture<'a, Launched>>,
-    ending: Option<LocalBoxFuture<'a, (InstanceId, End, Result<(), Error>)>>,
+    ending: Option<LocalBoxFuture<'a, Ended>>,
     /// Where the last launch was asked for.
     pub(super) place: history::Place,
     starting: Option<LocalBoxFuture<'a, Result<(), Error>>>,
@@ -245,10 +248,7 @@ impl<'a> NodeWork<'a> {
         tools.note(&event.for_jobs(self.shared.jobs_of(&self.name)));
     }
 
-    fn note_ended(
-        &mut self,
-        (id, end, result): (InstanceId, End, Result<(), Error>),
-    ) -> Result<(), Error> {
+    fn note_ended(&mut self, (id, end, result): Ended) -> Result<(), Error> {
         self.ending = None;
         result?;
         let kind = match end {
