@@ -20,16 +20,16 @@ const MOST_PAGES: usize = 50;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Quotas {
-    quotas: Vec<Quota>,
+pub(crate) struct Quotas {
+    pub(crate) quotas: Vec<Quota>,
     next_token: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Quota {
+pub(crate) struct Quota {
     quota_code: String,
-    value: f64,
+    pub(crate) value: f64,
 }
 
 impl Aws {
@@ -90,6 +90,6 @@ impl Aws {
 }
 
 /// Quotas are written with a decimal point and are whole numbers.
-fn whole(value: f64) -> Option<u64> {
+pub(crate) fn whole(value: f64) -> Option<u64> {
     format!("{value:.0}").parse().ok()
 }
