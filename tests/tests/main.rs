@@ -18,6 +18,7 @@ mod elastic_loop;
 mod explain;
 mod finish_live;
 mod health;
+mod hostile;
 mod job_group;
 mod killed;
 mod layering;

@@ -21,7 +21,7 @@ impl Aws {
     }
 }
 
-fn shape(from: wire::InstanceType) -> Shape {
+pub(crate) fn shape(from: wire::InstanceType) -> Shape {
     let vcpus = from.v_cpu_info.default_v_cpus;
     let mut shape =
         Shape::new(ShapeName::new(from.instance_type), vcpus, from.memory_info.size_in_mib);

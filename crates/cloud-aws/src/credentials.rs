@@ -43,12 +43,12 @@ type Issued<'a> = Pin<Box<dyn Future<Output = Result<Token<Keys>>> + Send + 'a>>
 /// Keys as programs and the metadata service write them.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Written {
+pub(crate) struct Written {
     access_key_id: String,
     secret_access_key: String,
     #[serde(alias = "SessionToken")]
     token: Option<String>,
-    expiration: Option<String>,
+    pub(crate) expiration: Option<String>,
 }
 
 impl Issuer {

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 const MOST: usize = 3;
 
 #[derive(Deserialize)]
-struct Answer {
+pub(crate) struct Answer {
     #[serde(rename = "DecodeAuthorizationMessageResult")]
     result: Message,
 }
@@ -70,7 +70,7 @@ impl Api {
 }
 
 /// The reason in a decoded message.
-fn reason(text: &str) -> Option<String> {
+pub(crate) fn reason(text: &str) -> Option<String> {
     let decoded: Decoded = serde_json::from_str(text).ok()?;
     let Context { principal, action, resource } = decoded.context;
     let why =

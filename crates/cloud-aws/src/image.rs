@@ -65,7 +65,7 @@ impl Aws {
     }
 }
 
-fn image(from: wire::Image) -> Image {
+pub(crate) fn image(from: wire::Image) -> Image {
     let mut image = Image::new(ImageId::new(from.image_id), ImageName::new(from.name));
     image.available = from.image_state == "available";
     image.created = from.creation_date.as_deref().and_then(wire::moment);

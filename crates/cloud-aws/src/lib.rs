@@ -10,6 +10,8 @@ mod convert;
 mod credentials;
 mod decode;
 mod describe;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gather;
 mod image;
 mod launch;

@@ -17,16 +17,16 @@ const JSON: HeaderValue = HeaderValue::from_static("application/x-amz-json-1.1")
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Quotas {
-    quotas: Vec<Quota>,
+pub(crate) struct Quotas {
+    pub(crate) quotas: Vec<Quota>,
     next_token: Option<String>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Quota {
+pub(crate) struct Quota {
     quota_code: String,
-    value: f64,
+    pub(crate) value: f64,
 }
 
 impl Aws {
@@ -85,6 +85,6 @@ impl Aws {
 }
 
 /// Quotas are written with a decimal point and are whole numbers.
-fn whole(value: f64) -> Option<u64> {
+pub(crate) fn whole(value: f64) -> Option<u64> {
     format!("{value:.0}").parse().ok()
 }

@@ -1,7 +1,8 @@
 //! Entry point for fuzzing every reader of OCI's responses.
 
 use crate::classify::{classify, classify_late};
-use crate::{convert, wire};
+use crate::metadata_service::{Host, Itself};
+use crate::{convert, instance_principal, jwt, wire};
 use cloud_core::http::{HeaderMap, Response, StatusCode};
 use serde::de::DeserializeOwned;
 
@@ -23,6 +24,16 @@ pub fn read(status: u16, body: &[u8]) {
     both::<wire::Subnet, _>(body, |_| ());
     both::<wire::WorkRequest, _>(body, |_| ());
     both::<wire::WorkRequestError, _>(body, |_| ());
+    both(body, |one: Itself| drop(one.interruption()));
+    both(body, |one: Host| drop(one.location()));
+    both::<instance_principal::RegionInfo, _>(body, |_| ());
+    both::<instance_principal::Issued, _>(body, |_| ());
+    let text = String::from_utf8_lossy(body);
+    jwt::expiry(&text);
+    instance_principal::tenancy(body);
+    for certificate in instance_principal::ders(&text) {
+        instance_principal::tenancy(&certificate);
+    }
 }
 
 /// Reads the body as one resource, and as a listing.

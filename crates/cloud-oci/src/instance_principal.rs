@@ -116,7 +116,7 @@ impl Metadata {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RegionInfo {
+pub(crate) struct RegionInfo {
     region_identifier: String,
     realm_domain_component: String,
 }
@@ -130,7 +130,7 @@ struct Exchange {
 }
 
 #[derive(Deserialize)]
-struct Issued {
+pub(crate) struct Issued {
     token: String,
 }
 
@@ -257,7 +257,7 @@ fn elsewhere(error: Error) -> Error {
 }
 
 /// The tenancy of a certificate.
-fn tenancy(certificate: &[u8]) -> Option<String> {
+pub(crate) fn tenancy(certificate: &[u8]) -> Option<String> {
     der::subject_values(certificate)?.iter().find_map(|value| {
         let tenancy =
             value.strip_prefix("opc-tenant:").or_else(|| value.strip_prefix("opc-identity:"))?;
@@ -272,7 +272,7 @@ fn thumbprint(certificate: &[u8]) -> String {
     hex.join(":")
 }
 
-fn ders(text: &str) -> Vec<Vec<u8>> {
+pub(crate) fn ders(text: &str) -> Vec<Vec<u8>> {
     let blocks = pem::parse_many(text).unwrap_or_default().into_iter();
     blocks.filter(|block| block.tag() == "CERTIFICATE").map(pem::Pem::into_contents).collect()
 }

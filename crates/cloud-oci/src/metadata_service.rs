@@ -61,13 +61,13 @@ impl MachineMetadata for MetadataService {
 /// What the service says about the instance.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Itself {
+pub(crate) struct Itself {
     state: Option<String>,
     time_maintenance_reboot_due: Option<String>,
 }
 
 impl Itself {
-    fn interruption(&self) -> Option<Interruption> {
+    pub(crate) fn interruption(&self) -> Option<Interruption> {
         let state = self.state.as_deref().unwrap_or_default();
         if state.eq_ignore_ascii_case("terminating") || state.eq_ignore_ascii_case("terminated") {
             return Some(Interruption { kind: InterruptionKind::Preemption, at: None });
@@ -81,7 +81,7 @@ impl Itself {
 /// What the service says about the host.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Host {
+pub(crate) struct Host {
     network_block_id: Option<String>,
     rack_id: Option<String>,
     rdma_topology_data: Option<Rdma>,
@@ -100,7 +100,7 @@ struct Rdma {
 
 impl Host {
     /// The blocks of a cluster network, where the machine is in one; else network block and rack.
-    fn location(self) -> Vec<String> {
+    pub(crate) fn location(self) -> Vec<String> {
         let units = match self.rdma_topology_data {
             Some(Rdma { island, network_block, local_block }) => {
                 [island, network_block, local_block]

@@ -7,6 +7,7 @@ mod life;
 mod lives;
 mod metrics;
 mod moment;
+mod open;
 mod phase;
 mod position;
 mod read;

@@ -83,7 +83,7 @@ fn lines(phase: &str, histogram: &Histogram) -> String {
     let label = format!("phase=\"{phase}\"");
     let (mut text, mut below) = (String::new(), 0);
     for (bound, bucket) in BOUNDS.iter().zip(histogram.buckets) {
-        below += bucket;
+        below = u64::saturating_add(below, bucket);
         let _ = writeln!(text, "{PHASES}_bucket{{{label},le=\"{bound}\"}} {below}");
     }
     let Histogram { count, sum, .. } = histogram;

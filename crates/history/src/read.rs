@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::event::Event;
+use crate::open::open;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -85,22 +86,18 @@ pub fn read_at_most(directory: &Path, most: u64) -> Result<Log, Error> {
     let (mut parts, mut left) = (Vec::new(), most);
     for number in 0..MOST_FILES {
         let path = rotated(directory, number);
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let compressed = compressed(directory, number);
-                let found = compressed.is_some();
-                log.compressed.extend(compressed);
-                // After a rotation, the log does not exist until the next event.
-                if found || number == 0 {
-                    continue;
-                }
-                break;
+        let opened = open(&path).map_err(|source| Error { path: path.clone(), source })?;
+        let Some((file, metadata)) = opened else {
+            let compressed = compressed(directory, number);
+            let found = compressed.is_some();
+            log.compressed.extend(compressed);
+            // After a rotation, the log does not exist until the next event.
+            if found || number == 0 {
+                continue;
             }
-            Err(source) => return Err(Error { path, source }),
+            break;
         };
-        let size = file.metadata().map(|data| data.len());
-        let size = size.map_err(|source| Error { path: path.clone(), source })?;
+        let size = metadata.len();
         let skip = size.saturating_sub(left);
         left = left.saturating_sub(size);
         parts.push((path, file, skip));

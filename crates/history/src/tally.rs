@@ -27,9 +27,9 @@ impl Histogram {
     pub fn add(&mut self, millis: u64) {
         let bucket = BOUNDS.iter().position(|bound| millis <= bound * 1000);
         if let Some(bucket) = bucket.and_then(|index| self.buckets.get_mut(index)) {
-            *bucket += 1;
+            *bucket = bucket.saturating_add(1);
         }
-        self.count += 1;
+        self.count = self.count.saturating_add(1);
         self.sum = self.sum.saturating_add(millis);
     }
 }
@@ -118,7 +118,9 @@ impl Tally {
     pub fn count(&mut self, name: &str, labels: String, more: usize) {
         let name = format!("slurm_elastic_{name}_total");
         let more = u64::try_from(more).unwrap_or(u64::MAX);
-        *self.counters.entry(Series { name, labels }).or_default() += more;
+        let counter = self.counters.entry(Series { name, labels }).or_default();
+        // What is stored may be damaged.
+        *counter = counter.saturating_add(more);
     }
 
     fn count_one(&mut self, name: &str, labels: String) {

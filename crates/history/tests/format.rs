@@ -1,9 +1,11 @@
 //! The format of the log, and reading it.
 
-use history::{Event, EventKind, Place, read};
+use history::{Event, EventKind, Place, Position, label, read, read_after};
 use hostlist::NodeName;
 use proptest::prelude::*;
+use rustix::fs::{FileType, Mode};
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};
 
 fn at(millis: u64) -> SystemTime {
@@ -61,7 +63,55 @@ fn no_log_is_an_empty_one() {
     assert!(log.events.is_empty() && log.warnings().is_empty());
 }
 
+/// What slurmctld's user could put in the place of a file of the log.
+#[test]
+fn what_is_no_file_in_the_place_of_the_log_is_an_error_at_once() {
+    let mode = Mode::RUSR | Mode::WUSR;
+    for name in ["events.jsonl", "events.jsonl.1"] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(name);
+        let position = Position { file: 1, offset: 0 };
+        if name.ends_with('1') {
+            fs::write(directory.path().join("events.jsonl"), "").unwrap();
+        }
+        for link in [false, true] {
+            if link {
+                symlink("/dev/zero", &path).unwrap();
+            } else {
+                rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::Fifo, mode, 0).unwrap();
+            }
+            let error = read(directory.path()).unwrap_err();
+            let why = if link { "it is a link" } else { "it is no file" };
+            assert!(error.source.to_string().contains(why), "{name}: {error:?}");
+            let error = read_after(directory.path(), position).unwrap_err();
+            assert!(error.source.to_string().contains(why), "{name}: {error:?}");
+            fs::remove_file(&path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_file_without_end_is_read_in_parts_and_does_not_stop_the_reader() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("events.jsonl");
+    fs::File::create(&path).unwrap().set_len(1 << 40).unwrap();
+    let (events, first) = read_after(directory.path(), Position::default()).unwrap();
+    let (_, second) = read_after(directory.path(), first).unwrap();
+    assert!(events.is_empty() && second.offset > first.offset, "{first:?} {second:?}");
+}
+
 proptest! {
+    #[test]
+    fn no_value_leaves_its_label(value in "[a-z\"\\\\\n,{}= ]{0,20}") {
+        let text = label("zone", &value);
+        let inner = text.strip_prefix("zone=\"").and_then(|text| text.strip_suffix('"')).unwrap();
+        prop_assert!(!inner.contains('\n'));
+        // A quote ends a label unless a backslash is before it that is none itself.
+        let plain = inner.replace("\\\\", "").replace("\\\"", "").replace("\\n", "");
+        prop_assert!(!plain.contains(['"', '\\']), "{text}");
+        prop_assert_eq!(inner.replace("\\\\", "\0").replace("\\n", "\n").replace("\\\"", "\"").replace('\0', "\\"), value);
+    }
+
     #[test]
     fn what_is_written_is_read_again(detail in ".*", node in "[a-z]{1,9}", jobs in proptest::collection::vec(any::<u32>(), 0..3), millis in 0..u64::from(u32::MAX)) {
         let node = NodeName::new(&node).unwrap();

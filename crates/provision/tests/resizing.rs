@@ -161,6 +161,32 @@ async fn a_job_that_gets_a_node_while_its_machine_is_ended_completes() {
     assert_eq!(bed.slurm.job(job).unwrap().state, JobState::Completed);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_resize_out_of_patience_says_what_is_left() {
+    let (bed, document) = persistent(Duration::from_hours(3)).await;
+    let report = shrink(&bed, &document).await;
+    let said = report.nodes[&node("n2")].reason.clone().unwrap_or_default();
+    let nothing = "within 2 h (job 1); nothing is removed, and the drain is lifted";
+    assert!(said.ends_with(nothing), "{report:?}");
+    assert_undone(&bed, &report, Outcome::Failed, Some(Cause::Timeout));
+
+    let (bed, document) = deployed("n[1-3]").await;
+    bed.slurm.set_conf_nodes(vec![NodeSpec::fixed(node("n1"))]);
+    let lifted = async {
+        while bed.done(ApiOperation::Terminate) == 0 {
+            sleep(Duration::from_millis(1)).await;
+        }
+        set(&bed, NodeAction::Undrain, None).await;
+        bed.slurm.submit_job(JobSpec::new(2, Duration::from_hours(3)))
+    };
+    let (report, _) = tokio::join!(shrink(&bed, &document), lifted);
+    let said = report.nodes[&node("n2")].reason.clone().unwrap_or_default();
+    let half = "machines are terminated already, and slurm.conf still has all nodes: run it again";
+    assert!(said.ends_with(half), "{report:?}");
+    assert_eq!(bed.live().len(), 1);
+    assert!(bed.slurm.node("n2").is_some() && bed.slurm.node("n3").is_some(), "{report:?}");
+}
+
 /// What a stop and a start do to a node that a resize has let go of.
 #[tokio::test(start_paused = true)]
 async fn a_machine_launched_while_a_resize_waits_is_ended() {

@@ -238,6 +238,26 @@ async fn a_machine_that_somebody_else_ended_is_replaced() {
     }
 }
 
+/// Listings that are minutes behind, of a cloud that does not say addresses with instances.
+#[tokio::test(start_paused = true)]
+async fn a_machine_that_listings_show_wrong_is_asked_for_by_its_id() {
+    let mut settings = MemoryCloudSettings::default();
+    settings.lag = Duration::from_mins(5);
+    settings.shows_addresses = false;
+    let bed = Bed::with("n1", settings);
+    let nodes = names("n1");
+    // The first is not listed yet, and then listed though it is gone.
+    for _ in 0..2 {
+        let begun = Instant::now();
+        let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+        assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Up, "{report:?}");
+        assert!(begun.elapsed() < Duration::from_mins(1), "{:?}: {report:?}", begun.elapsed());
+        assert_eq!(bed.live().len(), 1, "{report:?}");
+        sleep(Duration::from_mins(6)).await;
+        bed.run(async |run| run::stop(run, &nodes).await).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn locks_that_cannot_be_had_are_told() {
     let directory = tempfile::tempdir().unwrap();

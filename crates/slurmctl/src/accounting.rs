@@ -109,7 +109,7 @@ fn list_records(since: SystemTime, until: SystemTime) -> Argv {
 }
 
 /// Parses the output of sacct. Jobs that never ran are left out.
-fn records(text: &str) -> std::result::Result<Vec<JobRecord>, BadLine> {
+pub(crate) fn records(text: &str) -> std::result::Result<Vec<JobRecord>, BadLine> {
     let mut records = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
         records.extend(record(line)?);
@@ -152,7 +152,7 @@ fn record(line: &str) -> std::result::Result<Option<JobRecord>, BadLine> {
     }))
 }
 
-fn owner(line: &str) -> Option<(JobId, JobOwner)> {
+pub(crate) fn owner(line: &str) -> Option<(JobId, JobOwner)> {
     let fields: Vec<&str> = line.split(SEPARATOR).map(str::trim).collect();
     let [id, user, account, ..] = fields[..] else { return None };
     let account = if account == "(null)" { "" } else { account };

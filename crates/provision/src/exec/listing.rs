@@ -7,6 +7,7 @@ use cloud_core::{Error, ErrorKind, Instance, InstanceFilter, InstanceId, Instanc
 use hostlist::NodeName;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -259,12 +260,23 @@ impl Shared<'_> {
         let identity = &self.site.identity;
         match self.tools.cloud.get(id).await {
             Ok(one) if identity.owns(&one) && identity.node_of(&one).as_ref() == Some(node) => {
-                LookedUp::Instance(Box::new(one))
+                LookedUp::Instance(Box::new(self.with_address(one).await))
             }
             Ok(_) => LookedUp::NotOurs,
             Err(error) if error.kind() == ErrorKind::NotFound => LookedUp::Missing,
             Err(_) => LookedUp::Unknown,
         }
+    }
+
+    /// Adds the address of an instance that runs, where the cloud does not say it with the instance.
+    async fn with_address(&self, mut one: Instance) -> Instance {
+        let known = &self.listing.addresses;
+        if one.state == InstanceState::Running && !known.borrow().contains_key(&one.id) {
+            let found = addresses::look_up(self.tools.cloud, iter::once(&one)).await;
+            known.borrow_mut().extend(found.unwrap_or_default());
+        }
+        one.address = one.address.or_else(|| known.borrow().get(&one.id).copied());
+        one
     }
 }
 

@@ -134,7 +134,10 @@ impl NodeWork<'_> {
                 let text = "an instance on its way out did not go";
                 return Err(Failure::new(Cause::Timeout, text));
             }
-            hidden = ids.iter().find(|id| !shown.iter().any(|one| one.id == **id)).cloned();
+            // A listing that shows it running is behind.
+            let leaves =
+                |id: &InstanceId| shown.iter().any(|one| one.id == *id && one.state.is_leaving());
+            hidden = ids.iter().find(|id| !leaves(id)).cloned();
         }
         Ok(Vec::new())
     }

@@ -50,6 +50,7 @@ impl Executor<'_> {
             }
         }
         let jobs = self.jobs_on(&waiting).await;
+        let state = self.state_of_removal();
         for node in waiting {
             let report = NodeReport::new(Outcome::Failed);
             let report = if cancel.is_cancelled() {
@@ -59,12 +60,19 @@ impl Executor<'_> {
                 let patience = Span(deadline);
                 report.because(
                     Cause::Timeout,
-                    format!(
-                        "its jobs did not end within {patience}{jobs}; nothing is removed, and the nodes take jobs again"
-                    ),
+                    format!("its jobs did not end within {patience}{jobs}; {state}"),
                 )
             };
             self.report.note(node, report);
+        }
+    }
+
+    /// What a removal leaves behind that ends here.
+    fn state_of_removal(&self) -> &'static str {
+        if self.report.nodes.values().any(|node| node.outcome == Outcome::Down) {
+            "machines are terminated already, and slurm.conf still has all nodes: run it again"
+        } else {
+            "nothing is removed, and the drain is lifted"
         }
     }
 

@@ -26,6 +26,8 @@ pub use preview::{
 };
 pub(crate) use rebuild::tell_not_rebuilt;
 pub use rebuild::{preview_rebuild, rebuild, rebuild_targets};
+#[cfg(fuzzing)]
+pub(crate) use reconcile::read as read_sightings;
 pub use reconcile::{preview_reconcile, reconcile};
 pub use reported::newly_reported;
 pub use rollout::rollout;

@@ -132,7 +132,7 @@ impl Memory {
     }
 }
 
-fn read(text: Option<&str>) -> Sightings {
+pub(crate) fn read(text: Option<&str>) -> Sightings {
     let stored: Vec<(String, String, u64)> =
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let mut sightings = Sightings::default();

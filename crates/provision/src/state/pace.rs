@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 /// What is remembered, by endpoint.
 #[derive(Default, Serialize, Deserialize)]
-struct Stored(BTreeMap<String, StoredLanes>);
+pub(super) struct Stored(BTreeMap<String, StoredLanes>);
 
 #[derive(Clone, Copy, Default, Serialize, Deserialize)]
 struct StoredLanes {
@@ -45,7 +45,7 @@ impl StoredLane {
     }
 }
 
-fn read(text: Option<&str>) -> Stored {
+pub(super) fn read(text: Option<&str>) -> Stored {
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
