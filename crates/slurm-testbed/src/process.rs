@@ -36,7 +36,8 @@ impl Guard {
             guarded.current_dir(folder);
         }
         guarded
-            .args(["--pdeathsig", "KILL", "--"])
+            // Slurm's daemons raise the soft limit on core dumps to the hard one; a core goes to the working directory.
+            .args(["--pdeathsig", "KILL", "--", "prlimit", "--core=0", "--"])
             .arg(command.get_program())
             .args(command.get_args())
             .envs(command.get_envs().filter_map(|(key, value)| Some((key, value?))))
@@ -66,5 +67,26 @@ impl Drop for Guard {
     fn drop(&mut self) {
         self.signal("KILL");
         let _ = self.0.borrow_mut().wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use tempfile::TempDir;
+
+    #[test]
+    fn a_daemon_that_crashes_leaves_no_core_dump() {
+        let folder = TempDir::new().expect("temporary files can be written");
+        let crash = r#"ulimit -S -c "$(ulimit -H -c)"; ulimit -S -c >limit; kill -s SEGV $$"#;
+        let mut daemon = Command::new("sh");
+        let daemon = Guard::spawn(daemon.args(["-c", crash]).current_dir(folder.path()));
+        assert!(wait(PATIENCE, || daemon.ended()).is_some_and(|status| !status.success()));
+        let files = fs::read_dir(folder.path()).expect("it is there").map(|file| {
+            let path = file.expect("it is there").path();
+            fs::read_to_string(path).unwrap_or_else(|error| error.to_string())
+        });
+        assert_eq!(files.collect::<Vec<_>>(), ["0\n"], "the limit, and no other file");
     }
 }
