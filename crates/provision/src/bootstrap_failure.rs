@@ -8,7 +8,7 @@ use crate::run::{Run, tell_not_rebuilt};
 use crate::site::{Identity, Site};
 use crate::state::{MemoryState, NodeRecord, State};
 use crate::world::Roster;
-use crate::{Cancel, Cause, Files, NodeReport, Outcome, Report, Tools};
+use crate::{Cancel, Cause, Files, NodeReport, Report, Tools};
 use cloud_core::Unreachable;
 use hostlist::{Hostlist, NodeName};
 use slurmconf::Config;
@@ -122,7 +122,7 @@ pub async fn report_not_rebuilt(
         site: &site,
         conf: &roster,
     };
-    let failed = NodeReport::new(Outcome::Failed).because(Cause::Refused, reason);
+    let failed = NodeReport::failed(Cause::Refused, reason);
     let mut report = Report::new(Operation::Rebuild);
     report.nodes.extend(names.iter().map(|name| (name.clone(), failed.clone())));
     tell_not_rebuilt(&run, &mut report).await;

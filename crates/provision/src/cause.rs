@@ -1,108 +1,83 @@
 //! Why nodes did not get what was asked for.
 
 use cloud_core::ErrorKind;
-use std::fmt;
 
-/// Why a node did not get what was asked for, as a code that machines can count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Cause {
-    /// The cloud has no machine of that kind left.
-    Capacity,
-    /// The cloud allows no more.
-    Quota,
-    /// Too many requests.
-    Throttled,
-    /// The cloud could not answer.
-    Unavailable,
-    /// The cloud's answer was lost, and it is not known what was done.
-    Ambiguous,
-    /// The cloud does not know us.
-    Unauthenticated,
-    /// The cloud does not let us.
-    Forbidden,
-    /// The cloud calls the request wrong, or cannot do it.
-    Invalid,
-    /// Something that the request needs is not there.
-    NotFound,
-    /// Something else is being done to the same thing.
-    Conflict,
-    /// The cloud said something that we do not understand.
-    Protocol,
-    /// It took too long.
-    Timeout,
-    /// Every place where the node could go is cooling down.
-    Cooling,
-    /// Another node of the same job could not be had.
-    JobIncomplete,
-    /// We refused: see the reason.
-    Refused,
-    /// Slurm did not do what it was told.
-    Slurm,
-    /// Somebody told us to stop.
-    Cancelled,
-    /// What may be spent is spent.
-    Budget,
-    /// As many machines run as may.
-    MaxNodes,
-    /// The machine has failed its health check.
-    Unhealthy,
-    /// The cloud takes the machine away.
-    Preempted,
+words! {
+    /// Why a node did not get what was asked for, as a code that machines can count.
+    #[non_exhaustive]
+    pub enum Cause {
+        /// The cloud has no machine of that kind left.
+        Capacity = "capacity",
+        /// The cloud allows no more.
+        Quota = "quota",
+        /// Too many requests.
+        Throttled = "throttled",
+        /// The cloud could not answer.
+        Unavailable = "unavailable",
+        /// The cloud's answer was lost, and it is not known what was done.
+        Ambiguous = "ambiguous",
+        /// The cloud does not know us.
+        Unauthenticated = "unauthenticated",
+        /// The cloud does not let us.
+        Forbidden = "forbidden",
+        /// The cloud calls the request wrong, or cannot do it.
+        Invalid = "invalid",
+        /// Something that the request needs is not there.
+        NotFound = "not_found",
+        /// Something else is being done to the same thing.
+        Conflict = "conflict",
+        /// The cloud said something that we do not understand.
+        Protocol = "protocol",
+        /// It took too long.
+        Timeout = "timeout",
+        /// Every place where the node could go is cooling down.
+        Cooling = "cooling",
+        /// Another node of the same job could not be had.
+        JobIncomplete = "job_incomplete",
+        /// We refused: see the reason.
+        Refused = "refused",
+        /// Slurm did not do what it was told.
+        Slurm = "slurm",
+        /// Somebody told us to stop.
+        Cancelled = "cancelled",
+        /// What may be spent is spent.
+        Budget = "budget",
+        /// As many machines run as may.
+        MaxNodes = "max_nodes",
+        /// The machine has failed its health check.
+        Unhealthy = "unhealthy",
+        /// The cloud takes the machine away.
+        Preempted = "preempted",
+    }
 }
 
-/// Codes and words, in the order of the variants.
-const CAUSES: [(Cause, &str, &str); 21] = [
-    (Cause::Capacity, "capacity", "out of capacity"),
-    (Cause::Quota, "quota", "quota exceeded"),
-    (Cause::Throttled, "throttled", "too many requests"),
-    (Cause::Unavailable, "unavailable", "cloud unavailable"),
-    (Cause::Ambiguous, "ambiguous", "answer lost"),
-    (Cause::Unauthenticated, "unauthenticated", "not authenticated"),
-    (Cause::Forbidden, "forbidden", "not allowed"),
-    (Cause::Invalid, "invalid", "invalid request"),
-    (Cause::NotFound, "not_found", "not found"),
-    (Cause::Conflict, "conflict", "in use elsewhere"),
-    (Cause::Protocol, "protocol", "answer not understood"),
-    (Cause::Timeout, "timeout", "took too long"),
-    (Cause::Cooling, "cooling", "cooling down"),
-    (Cause::JobIncomplete, "job_incomplete", "job cannot get all its nodes"),
-    (Cause::Refused, "refused", "refused"),
-    (Cause::Slurm, "slurm", "slurm did not obey"),
-    (Cause::Cancelled, "cancelled", "cancelled"),
-    (Cause::Budget, "budget", "budget reached"),
-    (Cause::MaxNodes, "max_nodes", "max_nodes reached"),
-    (Cause::Unhealthy, "unhealthy", "unhealthy machines"),
-    (Cause::Preempted, "preempted", "preempted"),
-];
-
 impl Cause {
-    /// The code, one word that does not change.
-    #[must_use]
-    pub fn code(self) -> &'static str {
-        self.row().1
-    }
-
     /// A few words for people.
     #[must_use]
     pub(crate) fn words(self) -> &'static str {
-        self.row().2
-    }
-
-    /// The cause with that code.
-    #[must_use]
-    pub fn from_code(code: &str) -> Option<Self> {
-        CAUSES.iter().find(|row| row.1 == code).map(|row| row.0)
-    }
-
-    /// Every cause, in order.
-    pub(crate) fn all() -> impl Iterator<Item = Self> {
-        CAUSES.iter().map(|row| row.0)
-    }
-
-    fn row(self) -> (Self, &'static str, &'static str) {
-        let found = CAUSES.iter().find(|row| row.0 == self).copied();
-        found.unwrap_or((self, "unknown", "unknown"))
+        match self {
+            Self::Capacity => "out of capacity",
+            Self::Quota => "quota exceeded",
+            Self::Throttled => "too many requests",
+            Self::Unavailable => "cloud unavailable",
+            Self::Ambiguous => "answer lost",
+            Self::Unauthenticated => "not authenticated",
+            Self::Forbidden => "not allowed",
+            Self::Invalid => "invalid request",
+            Self::NotFound => "not found",
+            Self::Conflict => "in use elsewhere",
+            Self::Protocol => "answer not understood",
+            Self::Timeout => "took too long",
+            Self::Cooling => "cooling down",
+            Self::JobIncomplete => "job cannot get all its nodes",
+            Self::Refused => "refused",
+            Self::Slurm => "slurm did not obey",
+            Self::Cancelled => "cancelled",
+            Self::Budget => "budget reached",
+            Self::MaxNodes => "max_nodes reached",
+            Self::Unhealthy => "unhealthy machines",
+            Self::Preempted => "preempted",
+        }
     }
 }
 
@@ -124,12 +99,6 @@ impl From<ErrorKind> for Cause {
     }
 }
 
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.code())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,11 +106,11 @@ mod tests {
 
     #[test]
     fn every_cause_has_a_code_of_its_own_that_reads_back() {
-        let codes: BTreeSet<&str> = CAUSES.iter().map(|row| row.1).collect();
-        assert_eq!(codes.len(), CAUSES.len());
-        for (cause, _, _) in CAUSES {
-            assert_eq!(Cause::from_code(cause.code()), Some(cause));
+        let codes: BTreeSet<&str> = Cause::ALL.iter().map(|cause| cause.as_str()).collect();
+        assert_eq!(codes.len(), Cause::ALL.len());
+        for cause in Cause::ALL {
+            assert_eq!(Cause::from_word(cause.as_str()), Some(cause));
         }
-        assert_eq!(Cause::from_code("nonsense"), None);
+        assert_eq!(Cause::from_word("nonsense"), None);
     }
 }

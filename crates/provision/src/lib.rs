@@ -1,5 +1,8 @@
 #![doc = include_str!("../README.md")]
 
+#[macro_use]
+mod words;
+
 mod addresses;
 mod bootstrap_failure;
 pub mod budget;

@@ -9,34 +9,24 @@ use hostlist::Hostlist;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What a notice is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Topic {
-    /// The cloud had no machine, or allows no more.
-    Capacity,
-    /// A machine ran that nobody needed.
-    Leak,
-    /// What may be spent is spent, or nearly so.
-    Budget,
-    /// A change was taken back, or a rollout stopped.
-    Rollback,
+words! {
+    /// What a notice is about.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    #[non_exhaustive]
+    pub enum Topic {
+        /// The cloud had no machine, or allows no more.
+        Capacity = "capacity",
+        /// A machine ran that nobody needed.
+        Leak = "leak",
+        /// What may be spent is spent, or nearly so.
+        Budget = "budget",
+        /// A change was taken back, or a rollout stopped.
+        Rollback = "rollback",
+    }
 }
 
 impl Topic {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Capacity, Self::Leak, Self::Budget, Self::Rollback];
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Capacity => "capacity",
-            Self::Leak => "leak",
-            Self::Budget => "budget",
-            Self::Rollback => "rollback",
-        }
-    }
-
     /// For how long the same is not told again, in milliseconds.
     fn pause(self) -> u64 {
         match self {
@@ -63,7 +53,7 @@ impl Notice {
     }
 
     fn key(&self) -> String {
-        format!("{} {}", self.topic.word(), self.subject)
+        format!("{} {}", self.topic, self.subject)
     }
 }
 
@@ -79,7 +69,7 @@ fn notices(report: &Report, currency: &str) -> Vec<Notice> {
         (Cause::Budget, Topic::Budget),
     ] {
         for (why, nodes) in failed(report, cause) {
-            notices.push(Notice::new(topic, cause.code(), format!("{nodes} not started: {why}")));
+            notices.push(Notice::new(topic, cause.as_str(), format!("{nodes} not started: {why}")));
         }
     }
     if let Some(state) = report.budget.filter(|state| state.warns) {
@@ -164,7 +154,7 @@ pub fn new_notices(state: &dyn State, report: &Report, currency: &str, now: u64)
 pub fn message(cluster: &str, notices: &[&Notice]) -> Option<String> {
     let line = |notice: &&Notice| {
         let text: String = notice.text.chars().take(LONGEST).collect();
-        format!("{cluster}: {}: {text}", notice.topic.word())
+        format!("{cluster}: {}: {text}", notice.topic)
     };
     let lines: Vec<String> = notices.iter().take(20).map(line).collect();
     (!lines.is_empty()).then(|| lines.join("\n"))

@@ -1,40 +1,43 @@
 //! What became of each node, and of the whole.
 
 use crate::cause::Cause;
-use crate::plan::{Finding, Operation};
+use crate::plan::{Finding, Operation, Refusal, Why};
+use cloud_core::Error;
 use history::cost::BudgetState;
 use hostlist::{Hostlist, NodeName};
-use serde::ser::{Serialize, SerializeStruct as _, Serializer};
+use serde::ser::SerializeStruct as _;
+use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// How it ended for a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// It runs, and Slurm knows where.
-    Up,
-    /// It runs, but Slurm could not be told where.
-    Unreported,
-    /// Its instances have been told to go, or are gone.
-    Down,
-    /// What was asked for has been done.
-    Done,
-    /// Nothing needed to be done.
-    Nothing,
-    /// It could not be had, and Slurm has it back.
-    ReturnedToSlurm,
-    /// Another node of its job could not be had, and Slurm has it back.
-    Released,
-    /// We refused to touch it.
-    Refused,
-    /// Another process works on it.
-    Busy,
-    /// It was to be stopped while we started it, and was left to whoever stops it.
-    Yielded,
-    /// What was asked for has not been done.
-    Failed,
+words! {
+    /// How it ended for a node.
+    #[non_exhaustive]
+    pub enum Outcome {
+        /// It runs, and Slurm knows where.
+        Up = "up",
+        /// It runs, but Slurm could not be told where.
+        Unreported = "unreported",
+        /// Its instances have been told to go, or are gone.
+        Down = "down",
+        /// What was asked for has been done.
+        Done = "done",
+        /// Nothing needed to be done.
+        Nothing = "nothing",
+        /// It could not be had, and Slurm has it back.
+        ReturnedToSlurm = "returned_to_slurm",
+        /// Another node of its job could not be had, and Slurm has it back.
+        Released = "released",
+        /// We refused to touch it.
+        Refused = "refused",
+        /// Another process works on it.
+        Busy = "busy",
+        /// It was to be stopped while we started it, and was left to whoever stops it.
+        Yielded = "yielded",
+        /// What was asked for has not been done.
+        Failed = "failed",
+    }
 }
 
 impl Outcome {
@@ -51,28 +54,10 @@ impl Outcome {
             | Self::Failed => false,
         }
     }
-
-    /// One word that does not change.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Up => "up",
-            Self::Unreported => "unreported",
-            Self::Down => "down",
-            Self::Done => "done",
-            Self::Nothing => "nothing",
-            Self::ReturnedToSlurm => "returned_to_slurm",
-            Self::Released => "released",
-            Self::Refused => "refused",
-            Self::Busy => "busy",
-            Self::Yielded => "yielded",
-            Self::Failed => "failed",
-        }
-    }
 }
 
 /// What became of one node.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NodeReport {
     /// How it ended.
@@ -88,9 +73,20 @@ pub struct NodeReport {
     /// How often a launch was asked for.
     pub launches: u32,
     /// When the first launch was asked for, counted from the beginning.
+    #[serde(rename = "launched_after_ms", serialize_with = "as_millis")]
     pub launched_after: Option<Duration>,
     /// How long all of it took.
+    #[serde(rename = "took_ms", serialize_with = "as_millis")]
     pub took: Duration,
+}
+
+/// Writes a time, if there is one, in milliseconds.
+fn as_millis<S: Serializer>(
+    time: &(impl Copy + Into<Option<Duration>>),
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    (*time).into().map(millis).serialize(serializer)
 }
 
 impl NodeReport {
@@ -117,11 +113,37 @@ impl NodeReport {
         self
     }
 
+    /// A failure, with its cause and reason.
+    pub(crate) fn failed(cause: Cause, reason: impl Into<String>) -> Self {
+        Self::new(Outcome::Failed).because(cause, reason)
+    }
+
+    /// A failure because the cloud refused a request.
+    pub(crate) fn failed_by(error: &Error) -> Self {
+        let failed = Self::failed(Cause::from(error.kind()), error.to_string());
+        Self { request_id: error.request_id().map(str::to_owned), ..failed }
+    }
+
+    /// A failure because the run was cancelled.
+    pub(crate) fn cancelled() -> Self {
+        Self::failed(Cause::Cancelled, Cause::Cancelled.words())
+    }
+
+    /// A node that is not touched.
+    pub(crate) fn refused(why: &Refusal) -> Self {
+        Self::new(Outcome::Refused).because(Cause::Refused, why.to_string())
+    }
+
+    /// A node for which there is nothing to do.
+    pub(crate) fn nothing(why: &Why) -> Self {
+        Self { reason: Some(why.to_string()), ..Self::new(Outcome::Nothing) }
+    }
+
     /// Why the node did not get what it should, with what the cloud's support asks for.
     fn why(&self) -> String {
         let reason = self.reason.as_deref().unwrap_or("no reason is known");
         let id = self.request_id.as_ref().map(|id| format!(" (request {id})")).unwrap_or_default();
-        format!("{}: {reason}{id}", self.outcome.as_str())
+        format!("{}: {reason}{id}", self.outcome)
     }
 }
 
@@ -241,19 +263,13 @@ impl Report {
 /// What became of the nodes, a line for each outcome, then what went wrong.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(
-            f,
-            "{}: {} nodes in {:.1?}",
-            self.operation.as_str(),
-            self.nodes.len(),
-            self.took
-        )?;
+        writeln!(f, "{}: {} nodes in {:.1?}", self.operation, self.nodes.len(), self.took)?;
         let mut alike: BTreeMap<Outcome, Hostlist> = BTreeMap::new();
         for (node, ended) in self.nodes.iter().filter(|(_, ended)| ended.outcome.is_success()) {
             alike.entry(ended.outcome).or_default().push(node.as_str());
         }
         for (outcome, nodes) in alike {
-            writeln!(f, "  {nodes}: {}", outcome.as_str())?;
+            writeln!(f, "  {nodes}: {outcome}")?;
         }
         for (nodes, why) in self.failed_nodes() {
             writeln!(f, "  {nodes}: {why}")?;
@@ -271,29 +287,11 @@ impl fmt::Display for Report {
     }
 }
 
-impl Serialize for NodeReport {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let mut fields = serializer.serialize_struct("NodeReport", 8)?;
-        fields.serialize_field("outcome", self.outcome.as_str())?;
-        fields.serialize_field("cause", &self.cause.map(Cause::code))?;
-        fields.serialize_field("reason", &self.reason)?;
-        fields.serialize_field("request_id", &self.request_id)?;
-        fields.serialize_field("instance", &self.instance)?;
-        fields.serialize_field("launches", &self.launches)?;
-        fields.serialize_field("launched_after_ms", &self.launched_after.map(millis))?;
-        fields.serialize_field("took_ms", &millis(self.took))?;
-        fields.end()
-    }
-}
-
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let nodes: BTreeMap<&str, &NodeReport> =
-            self.nodes.iter().map(|(name, node)| (name.as_str(), node)).collect();
         let mut fields = serializer.serialize_struct("Report", 6)?;
-        fields.serialize_field("operation", self.operation.as_str())?;
-        fields.serialize_field("nodes", &nodes)?;
+        fields.serialize_field("operation", &self.operation)?;
+        fields.serialize_field("nodes", &self.nodes)?;
         fields.serialize_field("findings", &self.findings)?;
         fields.serialize_field("warnings", &self.warnings)?;
         fields.serialize_field("failures", &self.failures)?;

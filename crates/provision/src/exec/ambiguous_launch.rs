@@ -107,9 +107,7 @@ impl NodeWork<'_> {
         // Somebody else may have launched it: jobs may run on it.
         self.history = History::Unknown;
         self.shared.open_probes(&self.name);
-        let tools = self.shared.tools;
-        let event = tools.event(EventKind::Adopted).of(&self.name).with(one.id.as_str());
-        tools.note(&event.in_place(self.place.clone()).for_jobs(self.shared.jobs_of(&self.name)));
+        self.note_in_place(EventKind::Adopted, &one.id);
         Ok(one.clone())
     }
 

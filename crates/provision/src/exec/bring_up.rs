@@ -97,8 +97,7 @@ impl NodeWork<'_> {
 
     /// Adopts an existing instance, and logs it.
     fn take(&mut self, id: &InstanceId) {
-        let tools = self.shared.tools;
-        tools.note(&tools.event(EventKind::Adopted).of(&self.name).with(id.as_str()));
+        self.note(EventKind::Adopted, id);
         self.adopt(id);
     }
 
@@ -121,9 +120,8 @@ impl NodeWork<'_> {
 
     /// Logs that Slurm knows the address of the node.
     fn note_up(&self, address: IpAddr) {
-        let tools = self.shared.tools;
-        let event = tools.event(EventKind::Up).of(&self.name).because(address.to_string());
-        tools.note(&match self.running {
+        let event = self.event(EventKind::Up).because(address.to_string());
+        self.shared.tools.note(&match self.running {
             Some(running) => event.since(running),
             None => event,
         });

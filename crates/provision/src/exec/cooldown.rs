@@ -66,7 +66,7 @@ impl Shared<'_> {
         self.change_cooldowns(|all| all.close(pool.clone(), cause, now, pause));
         let event =
             self.tools.event(EventKind::Cooling).because(format!("{pool}: {}", cause.words()));
-        self.tools.note(&event.caused_by(cause.code()).in_place(place.recorded()));
+        self.tools.note(&event.caused_by(cause.as_str()).in_place(place.recorded()));
     }
 
     /// Keeps nodes that failed by themselves out of service for a while, so that Slurm does not give the same
@@ -143,7 +143,7 @@ impl Executor<'_> {
         if until.is_some() {
             let text = format!("{pool}: {}", Cause::Unhealthy.words());
             let event = self.tools.event(EventKind::Cooling).because(text);
-            let event = event.caused_by(Cause::Unhealthy.code());
+            let event = event.caused_by(Cause::Unhealthy.as_str());
             self.tools.note(&event.in_place(pool.recorded()));
         }
     }

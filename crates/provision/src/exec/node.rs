@@ -4,7 +4,7 @@ use super::shared::{Shared, Signals};
 use crate::cause::Cause;
 use crate::failure::{Failure, Names};
 use crate::report::{NodeReport, Outcome};
-use crate::state::{EventKind, Launch, NodeLock, NodeRecord};
+use crate::state::{Event, EventKind, Launch, NodeLock, NodeRecord};
 use cloud_core::{Error, ErrorKind, Instance, InstanceId, InstanceSpec, LaunchToken};
 use futures_util::future::LocalBoxFuture;
 use hostlist::NodeName;
@@ -181,10 +181,7 @@ impl<'a> NodeWork<'a> {
         let started = request.await;
         self.starting = None;
         if started.is_ok() {
-            let tools = self.shared.tools;
-            let event = tools.event(EventKind::Started).of(&self.name).with(id.as_str());
-            let event = event.in_place(self.place.clone());
-            tools.note(&event.for_jobs(self.shared.jobs_of(&self.name)));
+            self.note_in_place(EventKind::Started, id);
         }
         started
     }
@@ -218,13 +215,10 @@ impl<'a> NodeWork<'a> {
 
     fn note_launched(&mut self, launched: Launched) -> Result<Instance, Error> {
         self.launching = None;
-        let tools = self.shared.tools;
         match &launched.result {
             Ok(instance) => {
                 self.shared.open_probes(&self.name);
-                let event = tools.event(EventKind::Launched).of(&self.name);
-                let event = event.with(instance.id.as_str()).in_place(self.place.clone());
-                tools.note(&event.for_jobs(self.shared.jobs_of(&self.name)));
+                self.note_in_place(EventKind::Launched, &instance.id);
                 self.note_instance(&instance.id);
                 self.history = History::Launched;
             }
@@ -242,10 +236,27 @@ impl<'a> NodeWork<'a> {
 
     /// Notes that the cloud has refused a launch, at once or later.
     pub(super) fn note_refused(&self, cause: Cause, detail: &str, place: history::Place) {
-        let tools = self.shared.tools;
-        let event = tools.event(EventKind::LaunchFailed).of(&self.name).because(detail);
-        let event = event.caused_by(cause.code()).in_place(place);
-        tools.note(&event.for_jobs(self.shared.jobs_of(&self.name)));
+        let event = self.event(EventKind::LaunchFailed).because(detail).caused_by(cause.as_str());
+        self.note_for_jobs(event.in_place(place));
+    }
+
+    /// An event about the node.
+    pub(super) fn event(&self, kind: EventKind) -> Event {
+        self.shared.tools.event(kind).of(&self.name)
+    }
+
+    /// Logs what happened to an instance of the node.
+    pub(super) fn note(&self, kind: EventKind, id: &InstanceId) {
+        self.shared.tools.note(&self.event(kind).with(id.as_str()));
+    }
+
+    /// Logs what happened to an instance, with its place and the jobs that it is for.
+    pub(super) fn note_in_place(&self, kind: EventKind, id: &InstanceId) {
+        self.note_for_jobs(self.event(kind).with(id.as_str()).in_place(self.place.clone()));
+    }
+
+    fn note_for_jobs(&self, event: Event) {
+        self.shared.tools.note(&event.for_jobs(self.shared.jobs_of(&self.name)));
     }
 
     fn note_ended(&mut self, (id, end, result): Ended) -> Result<(), Error> {
@@ -259,8 +270,7 @@ impl<'a> NodeWork<'a> {
             End::Stop => EventKind::Stopped,
         };
         self.has_ended = true;
-        let tools = self.shared.tools;
-        tools.note(&tools.event(kind).of(&self.name).with(id.as_str()));
+        self.note(kind, &id);
         Ok(())
     }
 

@@ -76,9 +76,7 @@ impl Executor<'_> {
     }
 
     fn machine_failed(&mut self, node: &NodeName, id: &InstanceId, error: &Error) {
-        let mut report =
-            NodeReport::new(Outcome::Failed).because(Cause::from(error.kind()), error.to_string());
-        report.request_id = error.request_id().map(str::to_owned);
+        let mut report = NodeReport::failed_by(error);
         report.instance = Some(id.as_str().to_owned());
         self.report.note(node.clone(), report);
     }
@@ -107,22 +105,22 @@ impl Executor<'_> {
                     self.tools.note_node(EventKind::Rebuilt, &node, id.as_str());
                     NodeReport::new(Outcome::Done)
                 }
-                Some(WaitOutcome::Lost(instance)) => {
-                    let words = instance.fault.as_ref().map(|fault| fault.message.clone());
-                    let words =
-                        words.unwrap_or_else(|| format!("the instance is {}", instance.state));
-                    let kind = instance.fault.as_ref().map(|fault| Cause::from(fault.kind));
-                    NodeReport::new(Outcome::Failed)
-                        .because(kind.unwrap_or(Cause::Unavailable), words)
+                Some(WaitOutcome::Lost(instance)) => instance.fault.as_ref().map_or_else(
+                    || {
+                        let words = format!("the instance is {}", instance.state);
+                        NodeReport::failed(Cause::Unavailable, words)
+                    },
+                    |fault| NodeReport::failed(Cause::from(fault.kind), &fault.message),
+                ),
+                Some(WaitOutcome::Gone) => {
+                    NodeReport::failed(Cause::NotFound, "the instance disappeared")
                 }
-                Some(WaitOutcome::Gone) => NodeReport::new(Outcome::Failed)
-                    .because(Cause::NotFound, "the instance disappeared"),
-                Some(WaitOutcome::TimedOut(_)) | None => NodeReport::new(Outcome::Failed)
-                    .because(Cause::Timeout, "the instance did not come back in time"),
+                Some(WaitOutcome::TimedOut(_)) | None => {
+                    NodeReport::failed(Cause::Timeout, "the instance did not come back in time")
+                }
                 Some(WaitOutcome::Unknown(_)) => {
                     let words = waited.last_error.as_ref().map(ToString::to_string);
-                    NodeReport::new(Outcome::Failed)
-                        .because(Cause::Unavailable, words.unwrap_or_default())
+                    NodeReport::failed(Cause::Unavailable, words.unwrap_or_default())
                 }
             };
             report.instance = Some(id.as_str().to_owned());

@@ -180,7 +180,7 @@ impl<'a> Shared<'a> {
     /// Notes that a node was returned to Slurm.
     pub(super) fn note_returned(&self, node: &NodeName, cause: Cause, reason: &str) {
         let event = self.tools.event(EventKind::ReturnedToSlurm).of(node).because(reason);
-        self.tools.note(&event.caused_by(cause.code()).for_jobs(self.jobs_of(node)));
+        self.tools.note(&event.caused_by(cause.as_str()).for_jobs(self.jobs_of(node)));
     }
 
     /// Waits until one more request may be under way.

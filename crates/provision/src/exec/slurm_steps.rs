@@ -82,8 +82,7 @@ impl Executor<'_> {
         while !outbox.is_empty() {
             if let Some(cause) = self.reconcile_ends() {
                 for node in outbox.nodes() {
-                    let failed = NodeReport::new(Outcome::Failed).because(cause, cause.words());
-                    self.report.note(node, failed);
+                    self.report.note(node, NodeReport::failed(cause, cause.words()));
                 }
                 return;
             }
@@ -137,9 +136,7 @@ impl Executor<'_> {
                 // Somebody else holds it by now.
                 Ok(taken) if is_left(&notification, taken, &node) => continue,
                 Ok(_) => NodeReport::new(Outcome::Done),
-                Err(error) => {
-                    NodeReport::new(Outcome::Failed).because(Cause::Slurm, error.to_string())
-                }
+                Err(error) => NodeReport::failed(Cause::Slurm, error.to_string()),
             };
             if ends {
                 // Nothing more is done to it.
@@ -163,8 +160,7 @@ impl Executor<'_> {
         outbox.tell_addresses(known.iter().filter_map(address));
         let (cause, why) = why.unwrap_or((Cause::NotFound, "the cloud shows no address".into()));
         for node in unknown {
-            let report = NodeReport::new(Outcome::Failed);
-            self.report.note(node, report.because(cause, why.as_str()));
+            self.report.note(node, NodeReport::failed(cause, why.as_str()));
         }
     }
 

@@ -13,7 +13,7 @@ use crate::plan::{
     Begin, Clear, FileStep, FindingKind, JobGroup, MachineStep, Operation, Plan, ReportStep,
     SlurmStep, Stage, Step, Why, without_our_prefix,
 };
-use crate::report::{NodeReport, Outcome, Report};
+use crate::report::{NodeReport, Report};
 use crate::site::Site;
 use crate::state::NodeLock;
 use crate::tools::Tools;
@@ -158,9 +158,7 @@ impl<'a> Executor<'a> {
             self.report.failures.push(format!("{}: not all is done", Cause::Cancelled.words()));
         }
         for node in left {
-            let report = NodeReport::new(Outcome::Failed);
-            let report = report.because(Cause::Cancelled, Cause::Cancelled.words());
-            self.report.note(node.clone(), report);
+            self.report.note(node.clone(), NodeReport::cancelled());
         }
     }
 
@@ -263,18 +261,11 @@ impl<'a> Executor<'a> {
     /// Reports what is not done, and collects the nodes that rest.
     fn note(&mut self, step: ReportStep, rests: &mut Vec<(NodeName, Cause, SystemTime)>) {
         let (node, report) = match step {
-            ReportStep::Refuse { node, why } => {
-                let report = NodeReport::new(Outcome::Refused);
-                (node, report.because(Cause::Refused, why.to_string()))
-            }
+            ReportStep::Refuse { node, why } => (node, NodeReport::refused(&why)),
             ReportStep::GiveUp { node, cause, reason } => {
-                (node, NodeReport::new(Outcome::Failed).because(cause, reason.as_str()))
+                (node, NodeReport::failed(cause, reason.as_str()))
             }
-            ReportStep::Nothing { node, why } => {
-                let mut report = NodeReport::new(Outcome::Nothing);
-                report.reason = Some(why.to_string());
-                (node, report)
-            }
+            ReportStep::Nothing { node, why } => (node, NodeReport::nothing(&why)),
             ReportStep::NoteBad { pool, until, .. } => return self.note_bad(&pool, until),
             ReportStep::Rest { node, cause, until } => return rests.push((node, cause, until)),
         };

@@ -26,8 +26,7 @@ impl NodeWork<'_> {
             match clear {
                 Clear::Terminate(id) => ids.push(id),
                 Clear::AwaitGone(id) => {
-                    let event = self.shared.tools.event(EventKind::Waiting).of(&self.name);
-                    self.shared.tools.note(&event.with(id.as_str()));
+                    self.note(EventKind::Waiting, &id);
                     leaving.insert(id);
                 }
             }

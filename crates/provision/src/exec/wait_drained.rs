@@ -52,16 +52,13 @@ impl Executor<'_> {
         let jobs = self.jobs_on(&waiting).await;
         let state = self.state_of_removal();
         for node in waiting {
-            let report = NodeReport::new(Outcome::Failed);
             let report = if cancel.is_cancelled() {
-                report.because(Cause::Cancelled, Cause::Cancelled.words())
+                NodeReport::cancelled()
             } else {
                 let jobs = jobs.get(&node).map(|ids| format!(" ({ids})")).unwrap_or_default();
                 let patience = Span(deadline);
-                report.because(
-                    Cause::Timeout,
-                    format!("its jobs did not end within {patience}{jobs}; {state}"),
-                )
+                let reason = format!("its jobs did not end within {patience}{jobs}; {state}");
+                NodeReport::failed(Cause::Timeout, reason)
             };
             self.report.note(node, report);
         }

@@ -54,11 +54,11 @@ impl Reported {
 /// The cause that a part of a reason begins with, and what follows.
 fn named(part: &str) -> Option<(Cause, &str)> {
     // What a budget refuses begins with its name in the configuration.
-    let by_name = [Cause::Budget, Cause::MaxNodes].into_iter().find(|it| it.code() == part);
+    let by_name = [Cause::Budget, Cause::MaxNodes].into_iter().find(|it| it.as_str() == part);
     if let Some(cause) = by_name {
         return Some((cause, ""));
     }
-    Cause::all().find_map(|cause| {
+    Cause::ALL.into_iter().find_map(|cause| {
         let rest = part.strip_prefix(cause.words())?;
         (rest.is_empty() || rest.starts_with(" (")).then_some((cause, rest))
     })

@@ -30,7 +30,7 @@ impl Words {
         let pool = reported.pool.as_deref().unwrap_or("the machine that it needs");
         let why = clause(cause, pool);
         let why = if said.is_empty() { why } else { format!("{why} ({said})") };
-        Self::new(cause.code(), why, remedy(cause))
+        Self::new(cause.as_str(), why, remedy(cause))
     }
 
     /// What the cloud or we have said about a pool that cools down.
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn every_cause_has_its_own_clause_and_a_remedy_that_says_what_to_do() {
         let mut clauses = BTreeSet::new();
-        for cause in Cause::all() {
+        for cause in Cause::ALL {
             let words = Words::of_pool(cause, "m1.large");
             assert!(clauses.insert(words.clause.clone()), "{words:?}");
             let verb = words.remedy.split([' ', ':']).next().unwrap_or_default();

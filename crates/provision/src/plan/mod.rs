@@ -65,21 +65,22 @@ pub(crate) use topology::with_topology;
 
 use cloud_core::Tags;
 use hostlist::NodeName;
+use serde::{Serialize, Serializer};
 use slurmctl::JobId;
-use std::fmt;
 
 /// What is to be done, in order.
 ///
 /// Printed, it is what an operator reads with `--dry-run`: a line for each step. Serialized, it is
 /// what `--json` prints, without the text of files; it is not read back. Two plans for the same world
 /// are equal.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// What was asked for.
     pub operation: Operation,
     /// What to do, one stage after another.
     pub stages: Vec<Stage>,
     /// The jobs that want nodes of this plan.
+    #[serde(rename = "jobs")]
     pub groups: Vec<JobGroup>,
     /// What was found, acted upon or not.
     pub findings: Vec<Finding>,
@@ -127,58 +128,34 @@ impl Plan {
     }
 }
 
-/// What was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Operation {
-    /// Nodes are to come up.
-    Start,
-    /// Nodes are to go away.
-    Stop,
-    /// Every instance of the cluster is to go away.
-    StopAll,
-    /// Nodes never came up.
-    Failed,
-    /// Nodes are to get their image, or a reboot.
-    Rebuild,
-    /// All nodes are to get an image, a few at a time.
-    Rollout,
-    /// Persistent nodes are to become more or fewer.
-    Resize,
-    /// Persistent nodes are to be there.
-    Deploy,
-    /// slurm.conf is to have other nodes.
-    Finish,
-    /// Cloud, Slurm and slurm.conf are to agree.
-    Reconcile,
-}
-
-impl Operation {
-    /// Its name, as the programs have it.
-    #[must_use]
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Stop => "stop",
-            Self::StopAll => "stop all",
-            Self::Failed => "failed",
-            Self::Rebuild => "rebuild",
-            Self::Rollout => "rollout",
-            Self::Resize => "resize",
-            Self::Deploy => "deploy",
-            Self::Finish => "finish",
-            Self::Reconcile => "reconcile",
-        }
-    }
-}
-
-impl fmt::Display for Operation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+words! {
+    /// What was asked for.
+    pub enum Operation {
+        /// Nodes are to come up.
+        Start = "start",
+        /// Nodes are to go away.
+        Stop = "stop",
+        /// Every instance of the cluster is to go away.
+        StopAll = "stop all",
+        /// Nodes never came up.
+        Failed = "failed",
+        /// Nodes are to get their image, or a reboot.
+        Rebuild = "rebuild",
+        /// All nodes are to get an image, a few at a time.
+        Rollout = "rollout",
+        /// Persistent nodes are to become more or fewer.
+        Resize = "resize",
+        /// Persistent nodes are to be there.
+        Deploy = "deploy",
+        /// slurm.conf is to have other nodes.
+        Finish = "finish",
+        /// Cloud, Slurm and slurm.conf are to agree.
+        Reconcile = "reconcile",
     }
 }
 
 /// Steps that are done side by side; the next stage begins when all have ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Stage {
     /// What it is for, in a word.
     pub what: &'static str,
@@ -226,29 +203,37 @@ impl Stage {
     }
 }
 
-/// What becomes of a stage if one before it failed for some nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Begin {
-    /// It is done without these nodes; a step about several goes on with the rest of them.
-    WithTheRest,
-    /// It is not begun, nor is any after it but those that are always done.
-    IfAllWell,
-    /// It is done all the same.
-    Always,
-    /// It is begun together with the one before it. Launches behind a probe wait for its answer, and not until its machine
-    /// has booted; and nobody waits for Slurm to take nodes back.
-    Together,
+words! {
+    /// What becomes of a stage if one before it failed for some nodes.
+    pub enum Begin {
+        /// It is done without these nodes; a step about several goes on with the rest of them.
+        WithTheRest = "with the rest",
+        /// It is not begun, nor is any after it but those that are always done.
+        IfAllWell = "if all well",
+        /// It is done all the same.
+        Always = "always",
+        /// It is begun together with the one before it. Launches behind a probe wait for its answer, and not until its machine
+        /// has booted; and nobody waits for Slurm to take nodes back.
+        Together = "together",
+    }
 }
 
 /// A job, and its nodes in a plan: all of them or none, if the policy is to release.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct JobGroup {
     /// The job.
+    #[serde(serialize_with = "as_number")]
     pub job: JobId,
     /// Its nodes that were asked for, by number.
     pub nodes: Vec<NodeName>,
     /// The tags of machines that are launched for it alone.
+    #[serde(skip)]
     pub labels: Tags,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it")]
+fn as_number<S: Serializer>(job: &JobId, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u32(job.get())
 }
 
 impl JobGroup {

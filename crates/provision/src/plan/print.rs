@@ -241,17 +241,6 @@ impl fmt::Display for File {
     }
 }
 
-impl fmt::Display for Begin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::WithTheRest => "with the rest",
-            Self::IfAllWell => "if all well",
-            Self::Always => "always",
-            Self::Together => "together",
-        })
-    }
-}
-
 impl fmt::Display for Step {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let row = self.row();

@@ -29,26 +29,15 @@ use slurmconf::{Cluster, MemoryPolicy, NodeDef, Shapes};
 use std::io::ErrorKind;
 use std::time::SystemTime;
 
-/// The status of a check.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    /// Everything is in place.
-    Ok,
-    /// It works, but can be improved.
-    Warn,
-    /// Nodes will not start or stop as they should.
-    Fail,
-}
-
-impl Status {
-    /// The name of the status: `ok`, `warn` or `fail`.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
+words! {
+    /// The status of a check.
+    pub enum Status {
+        /// Everything is in place.
+        Ok = "ok",
+        /// It works, but can be improved.
+        Warn = "warn",
+        /// Nodes will not start or stop as they should.
+        Fail = "fail",
     }
 }
 

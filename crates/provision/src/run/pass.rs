@@ -122,17 +122,14 @@ pub(super) fn report_busy(report: &mut Report, nodes: Vec<NodeName>) {
 /// Reports nodes that Slurm is starting again. They are left to the process that starts them.
 pub(super) fn wanted_again(report: &mut Report, nodes: Vec<NodeName>) {
     for node in nodes {
-        let mut left = NodeReport::new(Outcome::Nothing);
-        left.reason = Some(Why::WantedAgain.to_string());
-        report.nodes.insert(node, left);
+        report.nodes.insert(node, NodeReport::nothing(&Why::WantedAgain));
     }
 }
 
 /// Reports unknown names.
 pub(super) fn unknown(report: &mut Report, names: Vec<NodeName>) {
     for name in names {
-        let why = Refusal::NotInSlurmConf.to_string();
-        report.note(name, NodeReport::new(Outcome::Refused).because(Cause::Refused, why));
+        report.note(name, NodeReport::refused(&Refusal::NotInSlurmConf));
     }
 }
 
@@ -151,8 +148,7 @@ pub(super) fn without(plan: &mut Plan, nodes: &[NodeName]) {
 /// Reports nodes on which the work was cancelled.
 pub(super) fn cancelled(report: &mut Report, nodes: &BTreeSet<NodeName>) {
     for node in nodes {
-        let failed = NodeReport::new(Outcome::Failed);
-        report.note(node.clone(), failed.because(Cause::Cancelled, Cause::Cancelled.words()));
+        report.note(node.clone(), NodeReport::cancelled());
     }
 }
 

@@ -77,11 +77,8 @@ pub async fn rebuild_targets(
         report.nodes.extend(theirs);
     }
     let mut untried = Report::new(Operation::Rebuild);
-    untried.nodes.extend(
-        targets.failed.into_iter().map(|(node, why)| {
-            (node, NodeReport::new(Outcome::Failed).because(Cause::Refused, why))
-        }),
-    );
+    let failed = |(node, why)| (node, NodeReport::failed(Cause::Refused, why));
+    untried.nodes.extend(targets.failed.into_iter().map(failed));
     tell_not_rebuilt(run, &mut untried).await;
     report.nodes.extend(untried.nodes);
     report.warnings.extend(untried.warnings);
@@ -178,10 +175,7 @@ async fn rebuild_round(
     executor.carry_out(&plan).await;
     let (mut report, fixed, mut locks) = (executor.report, executor.fixed, executor.locks);
     for (node, error) in unseen {
-        let mut failed =
-            NodeReport::new(Outcome::Failed).because(Cause::from(error.kind()), error.to_string());
-        failed.request_id = error.request_id().map(str::to_owned);
-        report.note(node, failed);
+        report.note(node, NodeReport::failed_by(&error));
     }
     locks.retain(|node, _| fixed.contains_key(node));
     (report, Left { locks, fixed })

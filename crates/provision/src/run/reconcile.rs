@@ -137,7 +137,7 @@ pub(crate) fn read(text: Option<&str>) -> Sightings {
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let mut sightings = Sightings::default();
     for (kind, subject, first) in stored {
-        if let Some(kind) = FindingKind::from_name(&kind) {
+        if let Some(kind) = FindingKind::from_word(&kind) {
             let first = SystemTime::UNIX_EPOCH.checked_add(Duration::from_millis(first));
             sightings.see(kind, subject, first.unwrap_or(SystemTime::UNIX_EPOCH));
         }

@@ -75,8 +75,8 @@ impl Telemetry {
                 Err(error) => wrong = Some(chain(&error)),
             }
             count_repairs(&mut tally, report);
-            for cause in Cause::all() {
-                tally.count("returned_nodes", label("cause", cause.code()), 0);
+            for cause in Cause::ALL {
+                tally.count("returned_nodes", label("cause", cause.as_str()), 0);
             }
             serde_json::to_string(&tally).unwrap_or_default()
         });

@@ -56,7 +56,7 @@ struct Entry {
 impl Entry {
     fn of(cooldown: &Cooldown) -> Self {
         Self {
-            cause: cooldown.cause.code().to_owned(),
+            cause: cooldown.cause.as_str().to_owned(),
             opened: millis(cooldown.opened),
             until: millis(cooldown.until),
             probed: cooldown.probed.map(millis),
@@ -66,7 +66,7 @@ impl Entry {
 
     fn cooldown(&self) -> Option<Cooldown> {
         Some(Cooldown {
-            cause: Cause::from_code(&self.cause)?,
+            cause: Cause::from_word(&self.cause)?,
             opened: time(self.opened),
             until: time(self.until),
             probed: self.probed.map(time),

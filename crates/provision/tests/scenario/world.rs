@@ -221,7 +221,7 @@ impl Scenario {
     /// `cooling SHAPE [zone=Z] cause=C left=T`: over already if `over=T` stands in place of `left`.
     fn cooling(&mut self, kind: &str, words: &mut Words) {
         let what = words.next().unwrap();
-        let cause = Cause::from_code(&words.value("cause").unwrap()).unwrap();
+        let cause = Cause::from_word(&words.value("cause").unwrap()).unwrap();
         let pause = Duration::from_mins(10);
         let since = match (words.time("left"), words.time("over")) {
             (Some(left), None) => now() + left - pause,
@@ -251,7 +251,7 @@ impl Scenario {
 
     /// `seen KIND SUBJECT AGO`, or `+TIME` for a clock that was ahead.
     fn seen(&mut self, words: &mut Words) {
-        let kind = FindingKind::from_name(&words.next().unwrap()).unwrap();
+        let kind = FindingKind::from_word(&words.next().unwrap()).unwrap();
         let (subject, ago) = (words.next().unwrap(), words.next().unwrap());
         let first = match ago.strip_prefix('+') {
             Some(ahead) => now() + duration(ahead),
