@@ -55,7 +55,8 @@ pub fn machines(
         let costs_nothing = [InstanceState::Terminating, InstanceState::Stopped];
         instance.state.is_live() && !costs_nothing.contains(&instance.state)
     };
-    let listed: BTreeSet<&str> = fleet.iter().filter(is_paid).map(|it| it.id.as_str()).collect();
+    let listed: BTreeSet<&str> =
+        fleet.instances().filter(is_paid).map(|it| it.id.as_str()).collect();
     let shape = |name: &str| {
         NodeName::new(name).ok().and_then(|node| shape_of(&node, conf, site)).map(ordinary)
     };
@@ -71,7 +72,7 @@ pub fn machines(
     let mut machines = cost::machines(&known, at, |_| 0, shape);
     let logged: BTreeSet<&str> =
         lives.lives.iter().filter_map(|life| life.instance.as_deref()).collect();
-    let unlogged = fleet.iter().filter(is_paid).filter(|it| !logged.contains(it.id.as_str()));
+    let unlogged = fleet.instances().filter(is_paid).filter(|it| !logged.contains(it.id.as_str()));
     for instance in unlogged {
         let node = site.identity.node_of(instance);
         let known = node.as_ref().and_then(|node| shape_of(node, conf, site));

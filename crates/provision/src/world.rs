@@ -250,7 +250,7 @@ impl Fleet {
     }
 
     /// All instances that are ours.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Instance> {
+    pub fn instances(&self) -> impl Iterator<Item = &Instance> {
         self.by_node.values().flatten().chain(&self.nameless)
     }
 
@@ -264,7 +264,7 @@ impl Fleet {
     /// The instance of ours with this id.
     #[must_use]
     pub(crate) fn get(&self, id: &InstanceId) -> Option<&Instance> {
-        self.iter().find(|instance| instance.id == *id)
+        self.instances().find(|instance| instance.id == *id)
     }
 }
 

@@ -1,10 +1,11 @@
 //! Whatever the world is like, plans are sound, the same twice, and touch nobody else's instances.
 
+use crate::lint::lint;
 use crate::random::Chance;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
 use proptest::prelude::*;
-use provision::plan::{self, MachineStep, Plan, SlurmStep, Step, lint};
+use provision::plan::{self, MachineStep, Plan, SlurmStep, Step};
 use std::collections::BTreeSet;
 
 /// Every planner's plan for this world and request.

@@ -125,7 +125,7 @@ impl Executor<'_> {
         let identity = &self.site.identity;
         let listed = self.tools.cloud.list(&InstanceFilter::tagged(identity.tags())).await?;
         let mut fleet = Fleet::new(identity, conf, listed, true);
-        fleet.set_addresses(&addresses::look_up(self.tools.cloud, fleet.iter()).await?);
+        fleet.set_addresses(&addresses::look_up(self.tools.cloud, fleet.instances()).await?);
         Ok(fleet)
     }
 }

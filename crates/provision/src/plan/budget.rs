@@ -133,7 +133,7 @@ impl<'a> Room<'a> {
             node.is_some_and(|node| warm::is_kept(&node, instance, world))
         };
         let runs = |instance: &&Instance| !instance.state.is_leaving() && !is_kept(instance);
-        let live = world.fleet.iter().filter(runs).count();
+        let live = world.fleet.instances().filter(runs).count();
         let spending = world.spending.unwrap_or_default();
         let mut room = Self { world, spending, machines: live };
         for (node, known) in world.slurm.into_iter().flatten() {

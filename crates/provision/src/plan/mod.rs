@@ -13,7 +13,6 @@ mod finish;
 mod hosts;
 mod inventory;
 mod json;
-mod lint;
 mod old_machine;
 mod print;
 mod reasons;
@@ -41,7 +40,6 @@ pub use finding::{Finding, FindingKind, Handling};
 pub use finish::{Finish, finish};
 pub use hosts::{HostsError, hosts};
 pub use inventory::{Machine, inventory_ini, inventory_json, machines};
-pub use lint::{Violation, lint};
 pub use reasons::our_reason;
 pub(crate) use reasons::{
     OUR_PREFIX, PREEMPTED, held, is_drained_by_us, is_for_replacement, is_misfit,

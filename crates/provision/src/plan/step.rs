@@ -346,15 +346,6 @@ impl Step {
         }
     }
 
-    /// True if it brings the node up, with a new instance or with one that is there.
-    pub(super) fn brings_up(&self) -> bool {
-        let takes = matches!(
-            self,
-            Self::Machine(MachineStep::Adopt { .. } | MachineStep::StartStopped { .. })
-        );
-        takes || self.wanted().is_some()
-    }
-
     /// True if it has Slurm reboot nodes.
     pub(crate) fn reboots_by_slurm(&self) -> bool {
         matches!(self, Self::Slurm(SlurmStep::RebootBySlurm { .. } | SlurmStep::Submit { .. }))

@@ -213,7 +213,7 @@ impl Run<'_> {
         observation: &mut Observation,
         wanted: impl Fn(&Instance) -> bool,
     ) {
-        let instances = observation.fleet.iter().filter(|instance| wanted(instance));
+        let instances = observation.fleet.instances().filter(|instance| wanted(instance));
         match addresses::look_up(self.tools.cloud, instances).await {
             Ok(found) => observation.fleet.set_addresses(&found),
             Err(error) => {

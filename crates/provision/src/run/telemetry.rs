@@ -46,7 +46,7 @@ pub(super) struct Telemetry {
 impl Telemetry {
     pub(super) fn of(observation: &Observation, site: &Site) -> Self {
         let mut gauges = costs(observation, site);
-        let live = observation.fleet.iter().filter(|instance| instance.state.is_live());
+        let live = observation.fleet.instances().filter(|instance| instance.state.is_live());
         let machines = live.map(listed).collect();
         for (pool, cooldown) in observation.cooldowns.pools() {
             let cools = cooldown.lasts(observation.now);

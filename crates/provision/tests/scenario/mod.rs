@@ -4,9 +4,10 @@ mod request;
 mod words;
 mod world;
 
+use crate::lint::lint;
 use cloud_core::{Instance, InstanceId};
 use hostlist::NodeName;
-use provision::plan::{FileStep, Plan, Sightings, Step, Target, lint};
+use provision::plan::{FileStep, Plan, Sightings, Step, Target};
 use provision::{Cooldowns, Fleet, Roster, Site, World};
 use slurmconf::Config;
 use slurmctl::{Job, Node};

@@ -1,10 +1,10 @@
 //! Every rule of the linter catches the bug it is there for.
 
+use super::{Violation, lint};
 use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Reboot, Tags};
 use hostlist::NodeName;
 use provision::plan::{
-    self, Clear, File, FileStep, MachineStep, Operation, Plan, SlurmStep, Stage, Step, Violation,
-    lint,
+    self, Clear, File, FileStep, MachineStep, Operation, Plan, SlurmStep, Stage, Step,
 };
 use provision::{Cause, Cooldowns, Fleet, Identity, Roster, Site, Wanted, World};
 use slurmconf::Config;

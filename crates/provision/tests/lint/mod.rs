@@ -1,16 +1,17 @@
-//! Checks of a plan before it is carried out.
+//! What no plan may do.
 
-use super::{Clear, FileStep, MachineStep, Plan, ReportStep, SlurmStep, Stage, Step};
-use crate::world::World;
+mod rules;
+
 use cloud_core::{Instance, InstanceId, InstanceState};
 use hostlist::NodeName;
+use provision::plan::{Clear, FileStep, MachineStep, Plan, ReportStep, SlurmStep, Stage, Step};
+use provision::{Wanted, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 /// Something that no plan may do.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Violation {
+pub(crate) enum Violation {
     /// Two steps of one stage are about the same node.
     NodeTwice(NodeName),
     /// Two steps touch the same instance, other than to wait until it is gone.
@@ -56,12 +57,9 @@ impl fmt::Display for Violation {
 type Ours<'a> = BTreeMap<&'a InstanceId, &'a Instance>;
 
 /// What a plan does that no plan may do; empty for every plan that a planner makes.
-///
-/// Tests hold every planner to it; a run does not ask.
-#[must_use]
-pub fn lint(plan: &Plan, world: World<'_>) -> Vec<Violation> {
+pub(crate) fn lint(plan: &Plan, world: World<'_>) -> Vec<Violation> {
     let mut found = BTreeSet::new();
-    let ours = world.fleet.iter().filter(|instance| world.site.identity.owns(instance));
+    let ours = world.fleet.instances().filter(|instance| world.site.identity.owns(instance));
     let ours: Ours<'_> = ours.map(|instance| (&instance.id, instance)).collect();
     let mut ended: BTreeSet<&InstanceId> = BTreeSet::new();
     whole(plan, &mut found);
@@ -133,7 +131,7 @@ fn launches(
     world: World<'_>,
     found: &mut BTreeSet<Violation>,
 ) {
-    let Some(wanted) = step.wanted() else {
+    let Some(wanted) = wanted(step) else {
         return;
     };
     let node = &wanted.node;
@@ -148,6 +146,23 @@ fn launches(
             found.insert(Violation::LaunchWhileLive(node.clone(), instance.id.clone()));
         }
     }
+}
+
+/// What a step launches.
+fn wanted(step: &Step) -> Option<&Wanted> {
+    match step {
+        Step::Machine(
+            MachineStep::Launch { wanted, .. } | MachineStep::Recreate { wanted, .. },
+        ) => Some(wanted),
+        _ => None,
+    }
+}
+
+/// True if the step brings its node up, with a new instance or with one that is there.
+fn brings_up(step: &Step) -> bool {
+    let takes =
+        matches!(step, Step::Machine(MachineStep::Adopt { .. } | MachineStep::StartStopped { .. }));
+    takes || wanted(step).is_some()
 }
 
 /// True if the step sees to it that the instance is gone before it launches: it must end one that is
@@ -170,7 +185,7 @@ fn whole(plan: &Plan, found: &mut BTreeSet<Violation>) {
     let (mut up, mut back, mut touched) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for step in plan.steps() {
         for node in step.nodes() {
-            if step.brings_up() && !up.insert(node) {
+            if brings_up(step) && !up.insert(node) {
                 found.insert(Violation::UpTwice(node.clone()));
             }
             if matches!(
