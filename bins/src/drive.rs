@@ -1,6 +1,7 @@
 //! Runs a program's work: progress, signals, plans, reports and notifications.
 
 use crate::context::Context;
+use crate::diagnostic::Diagnostic;
 use crate::log::{Level, Log};
 use crate::output::{Colour, Output};
 use crate::process::{SOME_FAILED, SUCCESS};
@@ -10,7 +11,7 @@ use history::millis;
 use hostlist::{Hostlist, NodeName};
 use provision::notice::new_notices;
 use provision::plan::{Operation, Plan, Refusal, Step};
-use provision::run::{Observation, Run};
+use provision::run::{self, Observation, Request, Run};
 use provision::state::{Event, EventKind};
 use provision::{Cancel, CancelSignal, Progress, Tools};
 use provision::{Report, Roster, World};
@@ -157,6 +158,18 @@ impl Context<'_> {
         let unobserved =
             if stops && observation.fleet.is_complete() { SUCCESS } else { unobserved };
         if plan.fails() { SOME_FAILED } else { shown.max(unobserved) }
+    }
+
+    /// Carries out a request, or prints its plan with `--dry-run`. Returns the exit code.
+    pub async fn carry_out(&self, run: &Run<'_>, request: Request<'_>) -> Result<u8, Diagnostic> {
+        if self.dry_run() {
+            let (plan, observation) = run::preview(run, &request).await?;
+            return Ok(self.preview(&plan, &observation));
+        }
+        let report = run::execute(run, request).await?;
+        let code = self.report(&report);
+        self.notify(&report).await;
+        Ok(code)
     }
 
     /// Prints and returns the nodes that are unknown to slurm.conf, slurmctld and the cloud.

@@ -7,7 +7,7 @@ mod inputs;
 mod power;
 mod sources;
 
-pub(super) use change::{Change, Goal};
+pub(super) use change::Change;
 pub(super) use inputs::Inputs;
 pub(super) use sources::Sources;
 
@@ -23,7 +23,7 @@ use check::{Limits, New};
 use clap::Parser;
 use provision::conf::{ConfLock, is_unapplied, missing_gres, planned_section, unstarted};
 use provision::plan::{self, Finish, ReportStep, SlurmStep, Step};
-use provision::run::{self, Run};
+use provision::run::{self, Request, Run};
 use slurmctl::Controller as _;
 use std::time::Duration;
 
@@ -131,8 +131,8 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
         context.warn(warning);
     }
     let request = request(arguments, &context, &inputs);
-    let goal = Goal::Finish { request, limits: &inputs.limits };
-    let change = Change { marked: &inputs.marked, goal, prove: !arguments.no_prove };
+    let (request, limits) = (Request::Finish(&request), Some(&*inputs.limits));
+    let change = Change { marked: &inputs.marked, request, limits, prove: !arguments.no_prove };
     Box::pin(change.make(context)).await
 }
 
@@ -200,7 +200,7 @@ async fn planned(
     let request = request(arguments, context, inputs);
     context
         .with_run(async |run: &Run<'_>| {
-            let (plan, _) = run::preview_finish(run, &request).await?;
+            let (plan, _) = run::preview(run, &Request::Finish(&request)).await?;
             let section = planned_section(&inputs.marked, Some(&inputs.cluster), &plan)?;
             // A change that is refused because of a job is not applied either.
             let is_pending = |step: &Step| {

@@ -1,6 +1,6 @@
 //! `resize`: grows or shrinks the cluster.
 
-use super::finish::{Change, Goal, Inputs, Sources, open_locked};
+use super::finish::{Change, Inputs, Sources, open_locked};
 use crate::args::{Common, time};
 use crate::bootstrap::Bootstrap;
 use crate::context::Context;
@@ -10,6 +10,7 @@ use clap::Parser;
 use provision::Roster;
 use provision::conf::{MarkedFile, is_unapplied};
 use provision::plan::{Finish, Gaps, GroupSize, Resize};
+use provision::run::Request;
 use slurmconf::NodeDef;
 use slurmctl::Controller as _;
 use std::time::Duration;
@@ -97,7 +98,7 @@ async fn to_limits(arguments: &Arguments, mut context: Context<'_>) -> Result<u8
         unapplied: is_unapplied(&*context.state, &inputs.marked),
         patience: arguments.patience,
     };
-    change(arguments, context, &inputs.marked, Goal::Limits(request)).await
+    change(arguments, context, &inputs.marked, Request::ResizeTo(&request)).await
 }
 
 /// Resizes one group of persistent nodes.
@@ -118,15 +119,15 @@ async fn to_size(
         version: context.slurm.controller.version(),
         patience: arguments.patience,
     };
-    change(arguments, context, &marked, Goal::Size(request)).await
+    change(arguments, context, &marked, Request::Resize(&request)).await
 }
 
 async fn change(
     arguments: &Arguments,
     context: Context<'_>,
     marked: &MarkedFile,
-    goal: Goal<'_>,
+    request: Request<'_>,
 ) -> Result<u8, Diagnostic> {
-    let change = Change { marked, goal, prove: !arguments.no_prove };
+    let change = Change { marked, request, limits: None, prove: !arguments.no_prove };
     Box::pin(change.make(context)).await
 }

@@ -12,7 +12,7 @@ use hostlist::{Hostlist, NodeName};
 use provision::images::all_need_image;
 use provision::job_costs;
 use provision::plan::JobGroup;
-use provision::run::{self, Run};
+use provision::run::{Request, Run, StopReason};
 use slurmctl::{Caller, JobId, ResumeFileError, ResumeFileWarning, ResumeRequest, Role};
 use std::path::Path;
 use std::time::Duration;
@@ -127,7 +127,8 @@ async fn begin(
     let deadline = wiring::deadline(context.settings, &context.slurm.config, &arguments.nodes);
     context.site.policies.deadline = deadline.saturating_sub(begun.elapsed());
     if arguments.failed {
-        return Ok(failed(&context, &names).await);
+        let request = Request::Stop { nodes: &names, reason: StopReason::NeverUp };
+        return context.with_run(async |run: &Run<'_>| context.carry_out(run, request).await).await;
     }
     let reboot = caller == Caller::RebootJob;
     // A call by hand has no resume file.
@@ -147,20 +148,15 @@ async fn begin(
     context.site.policies.oldest = (caller == Caller::Slurm).then_some(OLDEST);
     let jobs: Vec<JobGroup> = request.jobs.iter().filter_map(group).collect();
     let jobs = labelled(&context, jobs).await;
-    let code = context
+    let request = Request::Start { nodes: &names, jobs: &jobs };
+    context
         .with_run(async |run: &Run<'_>| {
-            if context.dry_run() {
-                let (plan, observation) = run::preview_start(run, &names, &jobs).await;
-                return context.preview(&plan, &observation);
+            if !context.dry_run() {
+                context.begin(&names, "Starting");
             }
-            context.begin(&names, "Starting");
-            let report = run::start(run, &names, &jobs).await;
-            let code = context.report(&report);
-            context.notify(&report).await;
-            code
+            context.carry_out(run, request).await
         })
-        .await;
-    Ok(code)
+        .await
 }
 
 /// Finds the images. Without the configured one, only nodes that need it fail.
@@ -209,16 +205,4 @@ fn unreadable(why: &ResumeFileError, file: Option<&Path>) -> Diagnostic {
 
 fn group(job: &slurmctl::JobNodes) -> Option<JobGroup> {
     Some(JobGroup::new(job.id, job.nodes.node_names().ok()?))
-}
-
-async fn failed(context: &Context<'_>, names: &[NodeName]) -> u8 {
-    context
-        .with_run(async |run: &Run<'_>| {
-            if context.dry_run() {
-                let (plan, observation) = run::preview_failed(run, names).await;
-                return context.preview(&plan, &observation);
-            }
-            context.report(&run::failed(run, names).await)
-        })
-        .await
 }

@@ -12,7 +12,7 @@ use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::Cancel;
 use provision::plan::{Operation, ReportStep, Step, Why};
-use provision::run::{self, Run};
+use provision::run::{self, Request, Run, StopReason};
 use provision::{NodeReport, Report};
 use slurmctl::{Caller, Job, Role};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
@@ -84,36 +84,41 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
         // A node that was created at run time is only in slurmctld.
         context.fill(Some(names)).await;
     }
-    let code = context
+    context
         .with_run(async |run: &Run<'_>| match names {
-            Some(names) if context.dry_run() => {
-                let (plan, observation) = match (arguments.now, is_by_hand(&context)) {
-                    (true, _) => run::preview_stop_now(run, &names).await,
-                    (false, true) => run::preview_stop_by_hand(run, &names).await,
-                    (false, false) => run::preview_stop(run, &names).await,
-                };
-                let skipped = plan.steps().any(|step| {
-                    matches!(step, Step::Report(ReportStep::Nothing { why: Why::WantedAgain, .. }))
-                });
-                context.preview(&plan, &observation).max(code_for_skipped(&context, skipped))
-            }
-            Some(names) => {
-                context.begin(&names, "Stopping");
-                let report = match (arguments.now, is_by_hand(&context)) {
-                    (true, _) => run::stop_now(run, &names).await,
-                    (false, true) => run::stop_by_hand(run, &names).await,
-                    (false, false) => run::stop(run, &names).await,
-                };
-                if !context.json() {
-                    print_absent(&context, &report);
-                }
-                let skipped = warn_of_skipped(&context, &report);
-                context.report(&report).max(code_for_skipped(&context, skipped))
-            }
+            Some(names) => named(&context, run, &names, arguments.now).await,
             None => everything(&context, arguments, run).await,
         })
-        .await;
-    Ok(code)
+        .await
+}
+
+/// Stops nodes, or prints the plan with `--dry-run`.
+async fn named(
+    context: &Context<'_>,
+    run: &Run<'_>,
+    nodes: &[NodeName],
+    now: bool,
+) -> Result<u8, Diagnostic> {
+    let reason = match (now, is_by_hand(context)) {
+        (true, _) => StopReason::Now,
+        (false, true) => StopReason::ByHand,
+        (false, false) => StopReason::PowerDown,
+    };
+    let request = Request::Stop { nodes, reason };
+    if context.dry_run() {
+        let (plan, observation) = run::preview(run, &request).await?;
+        let skipped = plan.steps().any(|step| {
+            matches!(step, Step::Report(ReportStep::Nothing { why: Why::WantedAgain, .. }))
+        });
+        return Ok(context.preview(&plan, &observation).max(code_for_skipped(context, skipped)));
+    }
+    context.begin(nodes, "Stopping");
+    let report = run::execute(run, request).await?;
+    if !context.json() {
+        print_absent(context, &report);
+    }
+    let skipped = warn_of_skipped(context, &report);
+    Ok(context.report(&report).max(code_for_skipped(context, skipped)))
 }
 
 /// True if neither slurmctld nor a script that it runs called this process. Then only slurmctld knows whether the nodes run
@@ -162,23 +167,27 @@ fn warn_of_skipped(context: &Context<'_>, report: &Report) -> bool {
     is_some
 }
 
-async fn everything(context: &Context<'_>, arguments: &Arguments, run: &Run<'_>) -> u8 {
+async fn everything(
+    context: &Context<'_>,
+    arguments: &Arguments,
+    run: &Run<'_>,
+) -> Result<u8, Diagnostic> {
     if context.dry_run() || !arguments.force {
-        let (plan, observation) = run::preview_stop_all(run).await;
+        let (plan, observation) = run::preview(run, &Request::StopAll).await?;
         if context.dry_run() {
-            return context.preview(&plan, &observation);
+            return Ok(context.preview(&plan, &observation));
         }
         // Without a complete listing, the prompt could not say which machines would be terminated.
         if !observation.fleet.is_complete() {
             context.report_unobserved(&observation);
             context.bootstrap.note(Level::Error, "nothing done: cannot list the machines");
-            return SOME_FAILED;
+            return Ok(SOME_FAILED);
         }
         if plan.is_idle() {
             if !context.json() {
                 context.output.print_unless_quiet("no machines");
             }
-            return context.report(&Report::new(Operation::StopAll));
+            return Ok(context.report(&Report::new(Operation::StopAll)));
         }
         let text = plan.to_string();
         if context.json() {
@@ -193,10 +202,10 @@ async fn everything(context: &Context<'_>, arguments: &Arguments, run: &Run<'_>)
         let question = question(machines, observation.jobs.as_deref());
         if !confirmed(&question, run.tools.cancel.clone()).await {
             context.output.print_error("Cancelled. Use --force to skip this prompt.");
-            return SOME_FAILED;
+            return Ok(SOME_FAILED);
         }
     }
-    context.report(&run::stop_all(run).await)
+    Ok(context.report(&run::execute(run, Request::StopAll).await?))
 }
 
 /// The prompt for terminating every machine, with the number of machines and running jobs.

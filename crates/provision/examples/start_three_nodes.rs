@@ -4,7 +4,7 @@
 use cloud_core::ImageId;
 use cloud_core::memory::{MemoryCloud, MemoryCloudSettings};
 use hostlist::Hostlist;
-use provision::run::{self, Run};
+use provision::run::{Request, Run, execute, preview};
 use provision::state::MemoryState;
 use provision::{Identity, Roster, Site, Tools};
 use slurmconf::Config;
@@ -27,9 +27,10 @@ async fn main() -> Result<()> {
     let run = Run { tools: Tools::new(&cloud, &slurm, &state), site: &site, conf: &roster };
 
     let names = nodes.node_names()?;
-    let (plan, _) = run::preview_start(&run, &names, &[]).await;
+    let start = Request::Start { nodes: &names, jobs: &[] };
+    let (plan, _) = preview(&run, &start).await?;
     print!("{plan}");
-    let report = run::start(&run, &names, &[]).await;
+    let report = execute(&run, start).await?;
     print!("{report}");
     if report.is_success() { Ok(()) } else { Err("not all nodes are up".into()) }
 }

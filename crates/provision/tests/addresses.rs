@@ -1,9 +1,9 @@
 //! A cloud that lists instances without their addresses, as OCI does.
 
+use crate::common::run;
 use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::MemoryCloudSettings;
 use provision::plan::FindingKind;
-use provision::run;
 use slurmctl::{Controller as _, NodeAddress};
 
 fn bed(nodes: &str) -> Bed {

@@ -1,9 +1,10 @@
 //! Launches on a cloud that launches many in one request.
 
+use crate::common::run;
 use crate::common::{Bed, names};
 use cloud_core::memory::{InjectedFault, MemoryCloudSettings};
 use cloud_core::{ApiOperation, ErrorKind, ShapeName};
-use provision::{Outcome, run};
+use provision::Outcome;
 use std::collections::BTreeSet;
 
 fn batching(nodes: &str) -> Bed {

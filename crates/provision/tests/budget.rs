@@ -1,11 +1,12 @@
 //! What may be spent, and how many machines may run.
 
+use crate::common::run;
 use crate::common::{Bed, groups, names, node};
 use cloud_core::{ApiOperation, InstanceState};
 use history::cost::{Budget, Price, Prices};
 use provision::budget::Allowance;
 use provision::plan::JobGroup;
-use provision::{Cause, Outcome, Report, run};
+use provision::{Cause, Outcome, Report};
 use slurmctl::memory::{Call, JobSpec};
 use slurmctl::{JobId, JobState};
 use std::collections::BTreeSet;

@@ -1,5 +1,6 @@
 //! What is ended, and what is left alone.
 
+use crate::common::run;
 use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Span};
 use cloud_core::{
@@ -8,7 +9,7 @@ use cloud_core::{
 use cloud_core::{Capability, Provider as _};
 use provision::Cancel;
 use provision::state::Launch;
-use provision::{Cause, Fallback, Identity, Outcome, run};
+use provision::{Cause, Fallback, Identity, Outcome};
 use slurmctl::memory::{Call, JobSpec};
 use slurmctl::{Controller as _, JobState, NodeAction};
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! The end of everything.
 
+use crate::common::run;
 use crate::common::{Bed, names, node};
 use cloud_core::memory::{MemoryCloudSettings, Span};
 use cloud_core::{ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName};
-use provision::{Outcome, run};
+use provision::Outcome;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 

@@ -1,11 +1,12 @@
 //! slurm.conf with other nodes, and what follows from that.
 
+use crate::common::run;
 use crate::common::{Bed, groups, names, node};
 use cloud_core::ApiOperation;
 use cloud_core::memory::InjectedFault;
 use hostlist::Hostlist;
 use provision::plan::{Finish, Gaps, GroupSize, Resize};
-use provision::{Outcome, Report, run};
+use provision::{Outcome, Report};
 use slurmconf::{Cluster, Config, Document, Limits, NodeDef, Shapes, SlurmVersion, generate};
 use slurmctl::memory::{JobSpec, MemorySlurm, MemorySlurmSettings, NodeSpec};
 use std::path::PathBuf;

@@ -1,10 +1,11 @@
 //! Announcements of the cloud to a machine, and what reconcile makes of them.
 
+use crate::common::run;
 use crate::common::{Bed, names, node};
 use async_trait::async_trait;
 use cloud_core::{Interruption, InterruptionKind};
 use hostlist::Hostlist;
-use provision::{InterruptionPolicy, interrupt, preview_interrupt, run};
+use provision::{InterruptionPolicy, interrupt, preview_interrupt};
 use slurmconf::SlurmVersion;
 use slurmctl::memory::MemorySlurm;
 use slurmctl::{

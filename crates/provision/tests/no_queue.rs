@@ -1,11 +1,11 @@
 //! A slurmctld that tells of its nodes, and not of its jobs, as with a queue that is too long for squeue's time.
 
+use crate::common::run::{self, Run};
 use crate::common::{Bed, conf, groups, names, node};
 use async_trait::async_trait;
 use cloud_core::{ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName};
 use hostlist::Hostlist;
 use provision::plan::{RebuildOptions, Target};
-use provision::run::{self, Run};
 use provision::{Outcome, Report};
 use slurmconf::SlurmVersion;
 use slurmctl::memory::MemorySlurm;

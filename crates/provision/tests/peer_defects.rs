@@ -1,5 +1,6 @@
 //! What went wrong with others: a test for each, named after it.
 
+use crate::common::run;
 use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::InjectedFault;
 use cloud_core::{ApiOperation, ErrorKind, ImageId, InstanceState, ShapeName, Zone};
@@ -8,7 +9,7 @@ use provision::plan::{
     FindingKind, Finish, Gaps, RebuildOptions, Resize, Rollout, Target, reconcile,
 };
 use provision::state::StateDir;
-use provision::{Cause, Cooldowns, Fleet, Outcome, Roster, World, run};
+use provision::{Cause, Cooldowns, Fleet, Outcome, Roster, World};
 use slurmctl::{Controller as _, Node, NodeAction, NodeState, Reason, ResumeRequest};
 use std::collections::BTreeMap;
 use std::time::Duration;

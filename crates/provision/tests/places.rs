@@ -1,11 +1,12 @@
 //! The places that a node's line lists: preemptible machines first, others after a time, the cheapest first.
 
+use crate::common::run;
 use crate::common::{Bed, conf, names, node};
 use cloud_core::memory::MemoryCloudSettings;
 use cloud_core::{ImageId, InstanceState, Shape, ShapeName, Zone};
 use history::cost::Prices;
 use provision::state::EventKind;
-use provision::{Fallback, Identity, Outcome, Place, Report, Roster, Site, run};
+use provision::{Fallback, Identity, Outcome, Place, Report, Roster, Site};
 use slurmctl::memory::{Call, JobSpec};
 use slurmctl::{JobId, JobState};
 use std::time::Duration;

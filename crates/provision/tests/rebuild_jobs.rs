@@ -1,12 +1,13 @@
 //! Nodes that are to be rebuilt for a job with `--reboot`, and are not.
 
+use crate::common::run;
 use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::InjectedFault;
 use cloud_core::{
     ApiOperation, ErrorKind, ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName,
 };
 use provision::plan::{RebuildOptions, Target};
-use provision::{Outcome, Report, run};
+use provision::{Outcome, Report};
 use slurmconf::SlurmVersion;
 use slurmctl::memory::{Call, JobSpec, MemorySlurm, MemorySlurmSettings, NodeSpec};
 use slurmctl::{Controller as _, JobId, JobState, NodeAction};

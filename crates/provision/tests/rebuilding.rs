@@ -1,5 +1,6 @@
 //! Machines that get another image, or a reboot.
 
+use crate::common::run;
 use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Span};
 use cloud_core::{
@@ -7,7 +8,7 @@ use cloud_core::{
     InstanceSpec, Provider as _, ShapeName, Tags,
 };
 use provision::plan::{RebuildOptions, Rollout, Target, Vars};
-use provision::{Cause, Outcome, RebuildHow, Report, run};
+use provision::{Cause, Outcome, RebuildHow, Report};
 use slurmctl::memory::{Call, JobSpec};
 use slurmctl::{Controller as _, Reason};
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! What a reconcile puts right, and what it says when it cannot.
 
+use crate::common::run;
 use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::InjectedFault;
 use cloud_core::{
@@ -7,7 +8,7 @@ use cloud_core::{
 };
 use provision::Cancel;
 use provision::state::StateDir;
-use provision::{Cause, Outcome, Report, run};
+use provision::{Cause, Outcome, Report};
 use slurmctl::memory::{Call, JobSpec};
 use slurmctl::{Controller as _, NodeAction, Reason};
 use std::collections::BTreeSet;

@@ -1,9 +1,10 @@
 //! How much is asked of the cloud, and how fast it answers Slurm.
 
+use crate::common::run;
 use crate::common::{Bed, groups, names};
 use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Outcome as Answer};
 use cloud_core::{ApiOperation, ErrorKind, ShapeName, Zone};
-use provision::{Cause, Fallback, Outcome, run};
+use provision::{Cause, Fallback, Outcome};
 use slurmctl::JobState;
 use slurmctl::memory::Call;
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! A resize and the jobs that it waits for.
 
+use crate::common::run;
 use crate::common::{Bed, names, node};
 use cloud_core::memory::InjectedFault;
 use cloud_core::{ApiOperation, ErrorKind, InstanceState};
@@ -8,7 +9,7 @@ use provision::Cancel;
 use provision::budget::Allowance;
 use provision::plan::{Gaps, GroupSize, Resize};
 use provision::state::NodeLock;
-use provision::{Cause, Outcome, Report, run};
+use provision::{Cause, Outcome, Report};
 use slurmconf::{Config, Document, SlurmVersion};
 use slurmctl::memory::{JobSpec, MemorySlurm, MemorySlurmSettings, NodeSpec};
 use slurmctl::{Controller as _, JobState, NodeAction, Reason};

@@ -1,12 +1,13 @@
 //! What is left when a run is killed, cancelled, or not obeyed.
 
+use crate::common::run;
 use crate::common::{Bed, groups, names, node};
 use cloud_core::memory::{InjectedFault, MemoryCloudSettings};
 use cloud_core::{ApiOperation, Capability, ErrorKind};
 use provision::Cancel;
 use provision::plan::{Gaps, GroupSize, JobGroup, Resize};
 use provision::state::{Document, Event, EventKind, NodeRecord, State, StateDir};
-use provision::{Cause, OnPartial, Outcome, run};
+use provision::{Cause, OnPartial, Outcome};
 use slurmconf::{Config, Document as Conf, SlurmVersion};
 use slurmctl::memory::{Call, JobSpec, MemorySlurm, MemorySlurmSettings, NodeSpec};
 use slurmctl::{Controller as _, NodeAction, Reason};

@@ -1,12 +1,13 @@
 //! Nodes that never came up, and rest.
 
+use crate::common::run;
 use crate::common::{Bed, groups, names, node};
 use cloud_core::memory::{MemoryCloudSettings, Span};
 use cloud_core::{InstanceState, Provider as _, ShapeName, Zone};
 use history::Position;
 use hostlist::NodeName;
 use provision::state::{Document, Event, MemoryState, NodeLock, NodeRecord, Result, State};
-use provision::{Cause, Outcome, run};
+use provision::{Cause, Outcome};
 use slurmctl::memory::Call;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,10 +1,11 @@
 //! Batches of a rollout.
 
+use crate::common::run;
 use crate::common::{Bed, conf, names, node};
 use cloud_core::{ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName};
 use provision::Cancel;
 use provision::plan::Rollout;
-use provision::{Outcome, Report, run};
+use provision::{Outcome, Report};
 use slurmctl::memory::{MemorySlurm, MemorySlurmSettings, NodeSpec};
 use std::collections::BTreeSet;
 use std::time::Duration;

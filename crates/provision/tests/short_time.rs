@@ -1,9 +1,10 @@
 //! Launches without an answer, by runs that have less time than it takes to be sure of them.
 
+use crate::common::run;
 use crate::common::{Bed, conf, names, node};
 use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Span};
 use cloud_core::{ApiOperation, ErrorKind, Zone};
-use provision::{Cause, Fallback, Outcome, Report, run};
+use provision::{Cause, Fallback, Outcome, Report};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 

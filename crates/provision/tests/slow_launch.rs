@@ -1,5 +1,6 @@
 //! A cloud that is still at work on a launch when nobody waits for its answer any more.
 
+use crate::common::run::{self, Run};
 use crate::common::{Bed, groups, names, node};
 use async_trait::async_trait;
 use cloud_core::memory::{InjectedFault, MemoryCloud, MemoryCloudSettings};
@@ -9,7 +10,6 @@ use cloud_core::{
 };
 use provision::Outcome;
 use provision::plan::JobGroup;
-use provision::run::{self, Run};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Mutex;

@@ -1,9 +1,10 @@
 //! What Slurm is told when a start ends, and does not answer just then.
 
+use crate::common::run;
 use crate::common::{Bed, groups, names, node};
 use cloud_core::memory::InjectedFault;
 use cloud_core::{ApiOperation, ErrorKind};
-use provision::{Outcome, run};
+use provision::Outcome;
 use slurmctl::JobState;
 use slurmctl::memory::{Call, JobSpec, Registration};
 use std::time::Duration;

@@ -1,9 +1,10 @@
 //! A finish that ends before it is done, and what the next one makes of it.
 
 use crate::common::Bed;
+use crate::common::run;
 use provision::Cancel;
+use provision::Report;
 use provision::plan::Finish;
-use provision::{Report, run};
 use slurmconf::{
     Cluster, Config, Document, GenerateOptions, Limits, Shapes, SlurmVersion, generate,
 };

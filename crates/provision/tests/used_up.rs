@@ -1,12 +1,13 @@
 //! Launches whose token another launch has used up, and launches in doubt beside a machine on its way out.
 
+use crate::common::run;
 use crate::common::{Bed, names, node};
 use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Span};
 use cloud_core::{
     ApiOperation, ImageId, InstanceId, InstanceName, InstanceSpec, Provider as _, ShapeName,
 };
+use provision::Outcome;
 use provision::state::MemoryState;
-use provision::{Outcome, run};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 

@@ -1,10 +1,11 @@
 //! Who waits for whom, and for how long.
 
+use crate::common::run;
 use crate::common::{Bed, conf, groups, names, node};
 use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Span};
 use cloud_core::{ApiOperation, ErrorKind, InstanceState, Provider as _};
 use provision::state::StateDir;
-use provision::{Outcome, Stopped, run};
+use provision::{Outcome, Stopped};
 use slurmctl::Controller as _;
 use slurmctl::memory::{MemorySlurm, MemorySlurmSettings};
 use std::time::Duration;

@@ -1,5 +1,6 @@
 //! Machines that are kept warm: stopped when Slurm powers their nodes down, and started when it needs them.
 
+use crate::common::run;
 use crate::common::{Bed, conf, names, node};
 use cloud_core::memory::{InjectedFault, MemoryCloudSettings};
 use cloud_core::{
@@ -7,7 +8,7 @@ use cloud_core::{
 };
 use history::Lives;
 use provision::state::EventKind::{self, Launched, Started, Stopped, Terminated};
-use provision::{Outcome, Report, run};
+use provision::{Outcome, Report};
 use slurmctl::memory::{Call, JobSpec};
 use std::time::Duration;
 use tokio::time::{Instant, advance, sleep};

@@ -13,65 +13,26 @@ use provision::conf::{
     Applied, MarkedFile, Proof, Trial, bad_conf, nodes_in_use, planned_section, unfit_jobs,
     written_conf,
 };
-use provision::plan::{Finish, Plan, Resize};
-use provision::run::{self, Observation, Run};
+use provision::plan::Plan;
+use provision::run::{self, Observation, Request, Run};
 use slurmconf::{Cluster, Config};
 use std::path::Path;
 
 /// A change of slurm.conf.
 pub(in crate::programs) struct Change<'a> {
     pub(in crate::programs) marked: &'a MarkedFile,
-    pub(in crate::programs) goal: Goal<'a>,
+    /// The nodes that slurm.conf should have.
+    pub(in crate::programs) request: Request<'a>,
+    /// Path of the limits that decide which nodes there are, unless nodes with jobs are drained and removed later.
+    pub(in crate::programs) limits: Option<&'a Path>,
     /// True to try the file on a throw-away slurmctld.
     pub(in crate::programs) prove: bool,
-}
-
-/// The nodes that slurm.conf should have, and how to treat their machines and jobs.
-pub(in crate::programs) enum Goal<'a> {
-    /// Nodes by the limits. Nodes with jobs are not removed, and none is started.
-    Finish {
-        request: Finish<'a>,
-        /// Path of the limits.
-        limits: &'a Path,
-    },
-    /// Nodes by the limits. Waits for jobs, and starts persistent nodes.
-    Limits(Finish<'a>),
-    /// A number of persistent nodes. Waits for jobs, and starts the nodes.
-    Size(Resize<'a>),
-}
-
-impl Goal<'_> {
-    async fn preview(&self, run: &Run<'_>) -> Result<(Plan, Observation), Diagnostic> {
-        let (plan, observation) = match self {
-            Self::Finish { request, .. } => run::preview_finish(run, request).await?,
-            Self::Limits(request) => run::preview_resize_to(run, request).await?,
-            Self::Size(request) => run::preview_resize(run, request).await,
-        };
-        bad_conf(&plan).map_or(Ok((plan, observation)), |why| Err(Diagnostic::new(why)))
-    }
-
-    async fn carry_out(&self, run: &Run<'_>) -> Result<Report, Diagnostic> {
-        let report = match self {
-            Self::Finish { request, .. } => run::finish(run, request).await,
-            Self::Limits(request) => run::resize_to(run, request).await,
-            Self::Size(request) => Ok(run::resize(run, request).await),
-        };
-        report.map_err(Diagnostic::from)
-    }
-
-    /// The new nodes, if they are known before planning.
-    fn cluster(&self) -> Option<&Cluster> {
-        match self {
-            Self::Finish { request, .. } | Self::Limits(request) => Some(request.cluster),
-            Self::Size(_) => None,
-        }
-    }
 }
 
 impl Change<'_> {
     /// Shows the changes, tries them, and applies them.
     pub(in crate::programs) async fn make(
-        &self,
+        self,
         mut context: Context<'_>,
     ) -> Result<u8, Diagnostic> {
         context.files.slurm_conf = Some(self.marked.path.clone());
@@ -80,11 +41,14 @@ impl Change<'_> {
         context.site.policies.files = hosts.is_some() || inventory.is_some();
         context
             .with_run(async |run: &Run<'_>| {
-                let (plan, observation) = self.goal.preview(run).await?;
+                let (plan, observation) = run::preview(run, &self.request).await?;
+                if let Some(why) = bad_conf(&plan) {
+                    return Err(Diagnostic::new(why));
+                }
                 if plan.is_idle() && plan.steps().next().is_none() {
                     return Ok(report_idle(&context, &plan));
                 }
-                let section = planned_section(self.marked, self.goal.cluster(), &plan)?;
+                let section = planned_section(self.marked, self.cluster(), &plan)?;
                 show(&context, self.marked, (&plan, &section))?;
                 for unfit in self.unfit_jobs(&context, &observation, &section) {
                     context.warn(&unfit);
@@ -95,6 +59,14 @@ impl Change<'_> {
                 self.carry_out(&context, run, (&plan, &section)).await
             })
             .await
+    }
+
+    /// The new nodes, if they are known before planning.
+    fn cluster(&self) -> Option<&Cluster> {
+        let (Request::Finish(request) | Request::ResizeTo(request)) = &self.request else {
+            return None;
+        };
+        Some(request.cluster)
     }
 
     /// Pending jobs that will no longer fit.
@@ -113,13 +85,13 @@ impl Change<'_> {
     }
 
     async fn carry_out(
-        &self,
+        self,
         context: &Context<'_>,
         run: &Run<'_>,
         (plan, section): (&Plan, &str),
     ) -> Result<u8, Diagnostic> {
         let marked = self.marked;
-        if let Goal::Finish { limits, .. } = &self.goal
+        if let Some(limits) = self.limits
             && refused(context, (&marked.path, limits), plan)
         {
             return Ok(USAGE_ERROR);
@@ -131,7 +103,7 @@ impl Change<'_> {
             }
         }
         context.expect(plan);
-        let mut report = self.goal.carry_out(run).await?;
+        let mut report = run::execute(run, self.request).await?;
         let applied = Applied {
             slurm: &context.slurm.controller,
             before: &context.slurm.config,
@@ -158,13 +130,15 @@ impl Change<'_> {
 
     /// The exit code of a dry run, which is that of a run that carries out the plan. `finish` does not need slurmctld.
     fn preview_code(&self, context: &Context<'_>, observation: &Observation, plan: &Plan) -> u8 {
-        match self.goal {
-            Goal::Finish { .. } if !nodes_in_use(plan).is_empty() => USAGE_ERROR,
-            _ if plan.fails() => SOME_FAILED,
-            Goal::Finish { .. } if observation.fleet.is_complete() => SUCCESS,
-            Goal::Finish { .. } | Goal::Limits(_) | Goal::Size(_) => {
-                context.report_unobserved(observation)
-            }
+        let finishes = matches!(self.request, Request::Finish(_));
+        if finishes && !nodes_in_use(plan).is_empty() {
+            USAGE_ERROR
+        } else if plan.fails() {
+            SOME_FAILED
+        } else if finishes && observation.fleet.is_complete() {
+            SUCCESS
+        } else {
+            context.report_unobserved(observation)
         }
     }
 }

@@ -1,38 +1,30 @@
 //! Runs: observe, plan, act, observe again, and report.
 //!
-//! Each function locks its nodes, observes the cloud and Slurm once, plans, carries out the plan, and repeats this for
-//! nodes that another process had locked. The failure of one node is a line in the [`Report`] and never stops the others.
+//! [`execute`], [`rebuild`] and [`reconcile`] lock their nodes, observe the cloud and Slurm once, plan, carry out the plan, and
+//! repeat this for nodes that another process had locked. [`preview`] and its like observe and plan, and change nothing. The failure of one node is a line in the [`Report`] and never stops the others.
 
 mod locks;
 mod node_set;
 mod observe;
 mod pass;
-mod preview;
 mod rebuild;
 mod reconcile;
 mod remember;
 mod reported;
+mod request;
 mod rollout;
 mod start;
 mod stop;
 mod telemetry;
 
-pub use node_set::{deploy, finish, resize, resize_to};
 pub use observe::Observation;
-pub use preview::{
-    preview_deploy, preview_failed, preview_finish, preview_resize, preview_resize_to,
-    preview_rollout, preview_start, preview_stop, preview_stop_all, preview_stop_by_hand,
-    preview_stop_now,
-};
 pub(crate) use rebuild::tell_not_rebuilt;
 pub use rebuild::{preview_rebuild, rebuild, rebuild_targets};
 #[cfg(fuzzing)]
 pub(crate) use reconcile::read as read_sightings;
 pub use reconcile::{preview_reconcile, reconcile};
 pub use reported::newly_reported;
-pub use rollout::rollout;
-pub use start::start;
-pub use stop::{failed, stop, stop_all, stop_by_hand, stop_now};
+pub use request::{Request, RequestError, StopReason, execute, preview};
 
 use crate::exec::LAST_ANSWERS;
 use crate::report::Report;

@@ -4,61 +4,28 @@ use super::Run;
 use super::locks::HAND_WAIT;
 use super::observe::{Observation, SlurmQuery};
 use super::pass::{cancelled, merge, report_busy};
+use super::request::{Request, RequestError};
 use crate::cause::Cause;
-use crate::plan::{self, Finish, Operation, Plan, Refusal, ReportStep, Resize, Stage, Step};
+use crate::plan::{Plan, ReportStep, Stage, Step};
 use crate::report::Report;
 use crate::state::NodeLock;
 use hostlist::NodeName;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 use tokio::time::Instant;
-
-/// Starts persistent nodes that have no instance: these, or all.
-pub async fn deploy(run: &Run<'_>, nodes: Option<&[NodeName]>) -> Report {
-    let plan = |observation: &Observation| plan::deploy(nodes, observation.world(run));
-    let asked = (Operation::Deploy, Duration::ZERO);
-    let report = under_locks(run, asked, |observation| Ok::<_, Refusal>(plan(observation))).await;
-    report.unwrap_or_else(|_| Report::new(Operation::Deploy))
-}
-
-/// Grows or shrinks groups of persistent nodes.
-///
-/// A node leaves slurm.conf only when its instance is confirmed gone. If jobs do not end in time, drained nodes are
-/// returned to service and nothing is deleted.
-pub async fn resize(run: &Run<'_>, request: &Resize<'_>) -> Report {
-    let plan = |observation: &Observation| plan::resize(request, observation.world(run));
-    let asked = (Operation::Resize, request.patience);
-    let report = under_locks(run, asked, |observation| Ok::<_, Refusal>(plan(observation))).await;
-    report.unwrap_or_else(|_| Report::new(Operation::Resize))
-}
-
-/// Resizes the cluster to the new nodes of slurm.conf: waits for jobs on removed nodes, and starts persistent ones.
-pub async fn resize_to(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
-    let asked = (Operation::Resize, request.patience);
-    under_locks(run, asked, |observation| plan::resize_to(request, observation.world(run))).await
-}
-
-/// Replaces the nodes of slurm.conf.
-pub async fn finish(run: &Run<'_>, request: &Finish<'_>) -> slurmconf::Result<Report> {
-    let asked = (Operation::Finish, request.patience);
-    under_locks(run, asked, |observation| plan::finish(request, observation.world(run))).await
-}
 
 /// Plans, locks the nodes of the plan, and plans again, because another process may have changed something in between. Does
 /// nothing while another process has locked one of the nodes.
 ///
 /// Waiting for jobs may take a day and yields nodes to other processes, so after it everything is repeated. The deadline
 /// bounds the repetitions.
-async fn under_locks<E>(
+pub(super) async fn change_nodes(
     run: &Run<'_>,
-    (operation, patience): (Operation, Duration),
-    plan: impl Fn(&Observation) -> Result<Plan, E>,
-) -> Result<Report, E> {
-    let begun = run.log_start(operation.as_str());
-    // Only an operator waits, so jobs get all of `patience`.
-    let deadline = run.deadline(begun + patience);
-    let mut nodes = nodes_of(&plan(&run.observe().await)?);
-    let mut report = Report::new(operation);
+    request: &Request<'_>,
+    deadline: Instant,
+) -> Result<Report, RequestError> {
+    let first = request.plan(run.observe().await.world(run))?;
+    let mut nodes = nodes_of(&first);
+    let mut report = Report::new(first.operation);
     let mut partial = Partial::default();
     loop {
         let taken = partial.lock(run, &nodes, deadline).await;
@@ -74,7 +41,7 @@ async fn under_locks<E>(
             report.failures.extend(nodes.is_empty().then(not_begun));
             break;
         }
-        let plan = plan(&observation);
+        let plan = request.plan(observation.world(run));
         let wanted = plan.as_ref().map(nodes_of).unwrap_or_default();
         if !wanted.is_subset(&nodes) {
             nodes.extend(wanted);
@@ -97,7 +64,7 @@ async fn under_locks<E>(
         };
         partial = Partial { locks: executor.locks, undo, waited: true };
     }
-    Ok(run.log_end(report, begun))
+    Ok(report)
 }
 
 fn nodes_of(plan: &Plan) -> BTreeSet<NodeName> {

@@ -27,9 +27,12 @@ enum Round {
 ///
 /// `jobs` are the jobs of the resume file. It waits for nodes that another process has locked while it works on the others,
 /// and never returns them to Slurm.
-pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Report {
-    let begun = run.log_start("start");
-    let deadline = run.deadline(begun);
+pub(super) async fn start(
+    run: &Run<'_>,
+    nodes: &[NodeName],
+    jobs: &[JobGroup],
+    deadline: Instant,
+) -> Report {
     note_owners(run, jobs);
     let mut report = Report::new(Operation::Start);
     let Known { known, unknown: unknown_names } = run.known(nodes).await;
@@ -57,7 +60,7 @@ pub async fn start(run: &Run<'_>, nodes: &[NodeName], jobs: &[JobGroup]) -> Repo
             patience = (patience * 2).min(LONGEST_PATIENCE);
         }
     }
-    run.log_end(report, begun)
+    report
 }
 
 /// Notes whose jobs they are: Slurm need not keep accounts, and forgets jobs that have ended.

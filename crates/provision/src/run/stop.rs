@@ -3,8 +3,9 @@
 use super::Run;
 use super::locks::{Consent, Known};
 use super::observe::Observation;
-use super::pass::{merge, report_busy, wanted_again};
-use crate::plan::{self, Operation, Plan};
+use super::pass::{merge, report_busy, wanted_again, without};
+use super::request::StopReason;
+use crate::plan::{self, Operation};
 use crate::report::{Outcome, Report};
 use hostlist::{Hostlist, NodeName};
 use std::time::Duration;
@@ -20,82 +21,26 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// The message if it is unknown what is left.
 const UNLISTED: &str = "the instances could not be listed";
 
-/// Terminates the instances of nodes, whether slurmctld answers or not.
-///
-/// A node that Slurm has in service or is starting is skipped, because the call is outdated. [`stop_now`] stops it anyway.
-pub async fn stop(run: &Run<'_>, nodes: &[NodeName]) -> Report {
-    end(run, nodes, End::STOP, |observation| plan::stop(nodes, observation.world(run))).await
-}
-
-/// Terminates the instances of nodes that an operator names, if slurmctld reports that they run no job.
-pub async fn stop_by_hand(run: &Run<'_>, nodes: &[NodeName]) -> Report {
-    let plan = |observation: &Observation| plan::stop_by_hand(nodes, observation.world(run));
-    end(run, nodes, End::STOP, plan).await
-}
-
-/// Terminates the instances of nodes on an operator's decision, whatever their state in Slurm.
-///
-/// Slurm is not notified: jobs end when slurmctld finds the node not responding.
-pub async fn stop_now(run: &Run<'_>, nodes: &[NodeName]) -> Report {
-    end(run, nodes, End::NOW, |observation| plan::stop_now(nodes, observation.world(run))).await
-}
-
-/// Terminates the instances of nodes that never came up, and starts a cool-down for the nodes.
-pub async fn failed(run: &Run<'_>, nodes: &[NodeName]) -> Report {
-    end(run, nodes, End::FAILED, |observation| plan::failed(nodes, observation.world(run))).await
-}
-
-/// Why nodes are stopped.
-#[derive(Clone, Copy)]
-struct End {
-    name: &'static str,
-    /// True if Slurm is queried again before each termination, because it may need the node again.
-    confirms: bool,
-}
-
-impl End {
-    const STOP: Self = Self { name: "stop", confirms: true };
-    const NOW: Self = Self { name: "stop now", confirms: false };
-    const FAILED: Self = Self { name: "failed", confirms: true };
-
-    fn consent(self) -> Consent {
-        if self.confirms { Consent::Slurms } else { Consent::Nobodys }
-    }
-}
-
-async fn end(
-    run: &Run<'_>,
-    nodes: &[NodeName],
-    why: End,
-    plan: impl Fn(&Observation) -> Plan,
-) -> Report {
-    let begun = run.log_start(why.name);
-    let report = yielded(run, nodes, (why, begun), plan).await;
-    run.log_end(report, begun)
-}
-
 /// Requests the process that starts these nodes to yield them, and then stops them.
-async fn yielded(
+pub(super) async fn stop(
     run: &Run<'_>,
     nodes: &[NodeName],
-    (why, begun): (End, Instant),
-    plan: impl Fn(&Observation) -> Plan,
+    reason: StopReason,
+    deadline: Instant,
 ) -> Report {
-    let deadline = run.deadline(begun);
     // Nobody starts unknown nodes, but a machine of that name is terminated.
     let Known { known, .. } = run.known(nodes).await;
     let free = run.lock(&known, Instant::now()).await;
     let wanted = free.busy;
     let pass = async |locks, left: &[NodeName]| {
         let mine = |observation: &Observation| {
-            let mut plan = plan(observation);
-            super::pass::without(&mut plan, left);
+            let mut plan = reason.plan(nodes, observation.world(run));
+            without(&mut plan, left);
             plan
         };
-        if why.confirms {
-            run.pass_confirming(locks, deadline, mine).await
-        } else {
-            run.pass(locks, deadline, mine).await
+        match consent(reason) {
+            Consent::Slurms => run.pass_confirming(locks, deadline, mine).await,
+            Consent::Nobodys => run.pass(locks, deadline, mine).await,
         }
     };
     if wanted.is_empty() {
@@ -104,7 +49,7 @@ async fn yielded(
     let ours: Vec<NodeName> = free.locks.keys().cloned().collect();
     let first = if ours.is_empty() { None } else { Some(pass(free.locks, &wanted).await) };
     let until = (Instant::now() + PATIENCE).min(deadline);
-    let more = run.lock_asking(&wanted, why.consent(), until).await;
+    let more = run.lock_asking(&wanted, consent(reason), until).await;
     let is_ours = |node: &NodeName| more.locks.contains_key(node);
     let others: Vec<NodeName> = wanted.into_iter().filter(|node| !is_ours(node)).collect();
     let left: Vec<NodeName> = ours.into_iter().chain(others.iter().cloned()).collect();
@@ -117,11 +62,17 @@ async fn yielded(
     report
 }
 
+/// Whether Slurm is queried again before each termination, because it may need the node again.
+fn consent(reason: StopReason) -> Consent {
+    match reason {
+        StopReason::PowerDown | StopReason::ByHand | StopReason::NeverUp => Consent::Slurms,
+        StopReason::Now => Consent::Nobodys,
+    }
+}
+
 /// Terminates every instance with the cluster's tags, whether slurmctld answers or not, and repeats until none is left: a
 /// listing may lag, and a running start may still launch.
-pub async fn stop_all(run: &Run<'_>) -> Report {
-    let begun = run.log_start("stop all");
-    let deadline = run.deadline(begun);
+pub(super) async fn stop_all(run: &Run<'_>, deadline: Instant) -> Report {
     let mut report = Report::new(Operation::StopAll);
     let (mut quiet, mut futile, mut unlisted) = (0, 0, Vec::new());
     let left = loop {
@@ -144,7 +95,7 @@ pub async fn stop_all(run: &Run<'_>) -> Report {
         sleep(PAUSE).await;
     };
     report.failures.extend(left);
-    run.log_end(report, begun)
+    report
 }
 
 /// The result of one round of `stop_all`.

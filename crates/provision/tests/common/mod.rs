@@ -1,5 +1,7 @@
 //! A cloud, a controller and a cluster in memory, for tests of whole runs.
 
+pub(crate) mod run;
+
 use cloud_core::memory::{MemoryCloud, MemoryCloudSettings, Outcome};
 use cloud_core::{ApiOperation, ImageId, Instance, Provider};
 use hostlist::{Hostlist, NodeName};

@@ -1,5 +1,6 @@
 //! A cluster that lives: jobs come, machines boot, programs are called and killed, things break.
 
+use crate::common::run::{self, Run};
 use crate::simulation::check;
 use crate::simulation::env::{self, Env, Fault, Wrap};
 use crate::simulation::happening::{Happening, happenings};
@@ -13,7 +14,6 @@ use hostlist::{Hostlist, NodeName};
 use provision::Cancel;
 use provision::Report;
 use provision::plan::JobGroup;
-use provision::run::{self, Run};
 use slurmctl::ResumeRequest;
 use slurmctl::memory::{Call, Registration};
 use std::collections::{BTreeMap, BTreeSet};
