@@ -35,8 +35,9 @@ impl NodeWork<'_> {
         if let Err(outcome) = self.terminate_all(&mut how).await {
             return outcome;
         }
-        if how.sweeps && self.has_open_launch() {
-            return self.sweep(TakeDown { keeps: false, ..how }).await;
+        // An instance that was stopped is kept: a sweep would find and terminate it.
+        if how.sweeps && !how.keeps && self.has_open_launch() {
+            return self.sweep(how).await;
         }
         Outcome::Down
     }
