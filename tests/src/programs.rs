@@ -47,8 +47,10 @@ pub(crate) fn write(release: &Release, dir: &Path, before: &str) {
     );
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     for (name, file) in [("machine", "slurm/machine"), ("prolog", "../packaging/await-nodes")] {
-        let call = format!("{environment}exec {} \"$@\"", here.join(file).display());
-        scripts.insert(name, call);
+        // Copied, because the user of the cluster may not be allowed to enter the directory of the checkout.
+        let script = links.join(name);
+        fs::copy(here.join(file), &script).expect("a directory of ours");
+        scripts.insert(name, format!("{environment}exec {} \"$@\"", script.display()));
     }
     // As systemd would: started again whenever it ends, unless somebody has stopped it.
     scripts.insert(
