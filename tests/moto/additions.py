@@ -14,10 +14,8 @@ from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.core import TaggedEC2Resource
-from moto.ec2.models.fleets import Fleet
 from moto.ec2.models.instances import Instance, InstanceBackend
 from moto.ec2.responses import EC2Response
-from moto.ec2.responses.fleets import Fleets
 from moto.ec2.responses.instances import InstanceResponse
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix
 from moto.servicequotas.responses import ServiceQuotasResponse
@@ -110,44 +108,6 @@ def with_most(original):
     return respond
 
 
-def spec_counts(original):
-    """As many as fit in each of a fleet's places, in their order."""
-
-    def counts(self, weight):
-        left, found = int(weight), {}
-        self.full = []
-        for spec in self.launch_specs:
-            zone = place_of(self.ec2_backend, spec.subnet_id, [], None)
-            fits = free(self.ec2_backend, zone, spec.instance_type)
-            taken = left if fits is None else min(left, fits)
-            if taken < left:
-                self.full.append((spec, NoRoom(zone, spec.instance_type).message))
-            if taken:
-                found[spec] = taken
-            left -= taken
-        return found, float(int(weight) - left)
-
-    return lambda self, weight: counts(self, weight) if room else original(self, weight)
-
-
-def create_fleet(original):
-    def respond(self):
-        answer = original(self)
-        fleet = self.ec2_backend.get_fleet(answer.result["FleetId"])
-        answer.result["Errors"] = [
-            {
-                "LaunchTemplateAndOverrides": {"LaunchTemplateSpecification": spec.launch_template_spec, "Overrides": spec.overrides},
-                "Lifecycle": "on-demand",
-                "ErrorCode": "InsufficientInstanceCapacity",
-                "ErrorMessage": message,
-            }
-            for spec, message in getattr(fleet, "full", [])
-        ]
-        return answer
-
-    return respond
-
-
 def booted(how):
     def wrap(original):
         def act(self, *arguments, **named):
@@ -226,8 +186,6 @@ def add():
     changes = [
         (InstanceBackend, "run_instances", run_instances),
         (InstanceResponse, "run_instances", with_most),
-        (Fleets, "create_fleet", create_fleet),
-        (Fleet, "get_launch_spec_counts", spec_counts),
         (Instance, "__init__", booted("start")),
         (Instance, "start", booted("start")),
         (Instance, "reboot", booted("reboot")),

@@ -103,20 +103,6 @@ REQUESTS = [
     ("run-instances-template", "ec2", "run_instances", {**PLACED, "LaunchTemplate": TEMPLATE}),
     ("run-instances-dry-run", "ec2", "run_instances", {**{key: value for key, value in PLACED.items() if key != "ClientToken"}, "ClientToken": "dry", "DryRun": True}),
     ("terminate-instances-dry-run", "ec2", "terminate_instances", {"InstanceIds": IDS[:1], "DryRun": True}),
-    ("create-fleet-instant", "ec2", "create_fleet", {
-        "ClientToken": TOKEN,
-        "Type": "instant",
-        "LaunchTemplateConfigs": [{
-            "LaunchTemplateSpecification": TEMPLATE,
-            "Overrides": [
-                {"InstanceType": "c7i.large", "SubnetId": SUBNET, "Priority": 0.0, "ImageId": IMAGE},
-                {"InstanceType": "c7a.large", "SubnetId": "subnet-0a1b2c3d4e5f60719", "Priority": 1.0, "ImageId": IMAGE},
-            ],
-        }],
-        "OnDemandOptions": {"AllocationStrategy": "prioritized", "MinTargetCapacity": 1},
-        "TargetCapacitySpecification": {"TotalTargetCapacity": 8, "DefaultTargetCapacityType": "on-demand"},
-        "TagSpecifications": tags({"cluster": "cheerful-macaw", "type": "compute"}, "instance"),
-    }),
     ("describe-instances", "ec2", "describe_instances", {"Filters": OWN, "MaxResults": 1000}),
     ("describe-instances-next-page", "ec2", "describe_instances", {"Filters": OWN, "MaxResults": 1000, "NextToken": "eyJ2IjoiMiIs/+=="}),
     ("describe-instances-by-id", "ec2", "describe_instances", {"InstanceIds": IDS[:1]}),

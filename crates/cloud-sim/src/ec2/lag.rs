@@ -38,7 +38,7 @@ impl Lag {
         }
         let text = String::from_utf8_lossy(&answer.body).into_owned();
         match call.operation.as_str() {
-            "RunInstances" | "CreateFleet" => {
+            "RunInstances" => {
                 self.launched.extend(ids(&text).map(|id| (id.to_owned(), now)));
             }
             "DescribeInstances" => answer.body = Bytes::from(self.without_hidden(&text, now)),

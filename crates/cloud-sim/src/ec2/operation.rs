@@ -6,10 +6,9 @@ use crate::server::Whole;
 use std::collections::BTreeMap;
 
 /// The operations that rules can be about: a misspelt one would make a test pass for nothing.
-const OPERATIONS: [&str; 31] = [
+const OPERATIONS: [&str; 29] = [
     "AssumeRole",
     "AssumeRoleWithWebIdentity",
-    "CreateFleet",
     "CreateImage",
     "CreateReplaceRootVolumeTask",
     "CreateTags",
@@ -17,7 +16,6 @@ const OPERATIONS: [&str; 31] = [
     "DeleteTags",
     "DescribeAvailabilityZones",
     "DescribeCapacityReservations",
-    "DescribeFleets",
     "DescribeImages",
     "DescribeInstanceStatus",
     "DescribeInstanceTypeOfferings",
@@ -70,7 +68,7 @@ impl Call {
 
     /// The client token, if the operation takes one and is to be carried out.
     pub(super) fn client_token(&self) -> Option<&str> {
-        let takes = ["CreateFleet", "CreateReplaceRootVolumeTask", "RunInstances"];
+        let takes = ["CreateReplaceRootVolumeTask", "RunInstances"];
         let trial = self.form.get("DryRun").is_some_and(|value| value == "true");
         let token = self.form.get("ClientToken").filter(|_| !trial)?;
         takes.contains(&self.operation.as_str()).then_some(token.as_str())
