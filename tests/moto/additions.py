@@ -1,4 +1,5 @@
-"""What moto does not have and can only be added to its models: replaced root volumes, MaxCount, room for so many instances, quotas.
+"""What moto does not have and can only be added to its models: replaced root volumes, MaxCount, room for so many instances, launches
+that fail later, shorter pages, quotas.
 
 Everything that can be done between a client and moto (lost and late answers, errors, throttling, client tokens, listings that lag)
 is done by the program ec2-proxy of cloud-sim.
@@ -14,7 +15,7 @@ from moto.core.responses import ActionResult
 from moto.core.utils import utcnow
 from moto.ec2.models import ec2_backends
 from moto.ec2.models.core import TaggedEC2Resource
-from moto.ec2.models.instances import Instance, InstanceBackend
+from moto.ec2.models.instances import Instance, InstanceBackend, StateReason
 from moto.ec2.responses import EC2Response
 from moto.ec2.responses.instances import InstanceResponse
 from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, get_prefix
@@ -27,6 +28,12 @@ boots = {}
 
 # How many instances fit: {"zone": ..., "type": ..., "instances": ...}; without a zone or a type, in each.
 room = []
+
+# Instances that were accepted without room, and will fail.
+doomed = []
+
+# The longest page of a listing of instances, where it is shorter than what was asked for.
+pages = {}
 
 # How many more than MinCount a launch asks for.
 extra = contextvars.ContextVar("extra", default=0)
@@ -60,8 +67,9 @@ class NoRoom(HTTPException):
         return [("Content-Type", "text/xml")]
 
 
-def set_room(rules):
-    room[:] = rules
+def set_room(rules, later=False):
+    """Bounds how many instances fit. With `later`, a launch of more is accepted, and they fail."""
+    room[:] = [{**rule, "later": later} for rule in rules]
 
 
 def free(backend, zone, kind):
@@ -85,13 +93,34 @@ def run_instances(original):
         kind = kwargs.get("instance_type")
         zone = place_of(self, kwargs.get("subnet_id"), kwargs.get("nics"), kwargs.get("placement"))
         fits = free(self, zone, kind)
+        most = count + extra.get()
+        if fits is not None and any(rule["later"] for rule in room):
+            reservation = original(self, image_id, most, user_data, security_group_names, **kwargs)
+            doomed.extend(instance.id for instance in reservation.instances[fits:])
+            return reservation
         if fits is not None and fits < count:
             raise NoRoom(zone, kind)
-        most = count + extra.get()
         made = most if fits is None else min(most, fits)
         return original(self, image_id, made, user_data, security_group_names, **kwargs)
 
     return run
+
+
+def describe_instances(original):
+    """Shows that what was accepted without room has failed, and pages that are no longer than `pages` says."""
+
+    def respond(self):
+        while doomed:
+            instance = self.ec2_backend.get_instance(doomed.pop())
+            instance.terminate()
+            code = "Server.InsufficientInstanceCapacity"
+            instance.state_reason = StateReason(f"{code}: There is no Spot capacity available that matches your request.", code)
+        value, most = self._get_param, pages.get("most")
+        if most:
+            self._get_param = lambda name, if_none=None: most if name == "MaxResults" else value(name, if_none)
+        return original(self)
+
+    return respond
 
 
 def with_most(original):
@@ -186,6 +215,7 @@ def add():
     changes = [
         (InstanceBackend, "run_instances", run_instances),
         (InstanceResponse, "run_instances", with_most),
+        (InstanceResponse, "describe_instances", describe_instances),
         (Instance, "__init__", booted("start")),
         (Instance, "start", booted("start")),
         (Instance, "reboot", booted("reboot")),

@@ -6,7 +6,7 @@ the programs under test, whose only permissions are those of POLICY; `log`. The 
 Ends when its input ends. Each line of the input is a call of boto3 as the administrator of the account, such as
 {"call": "describe_instances", "with": {"MaxResults": 100}}, of EC2 or of another "service", and is answered by one line:
 {"answer": ...} or {"error": ...}. The call `boots` tells how each instance has booted, `root_images` which image those boot whose
-root volume was replaced, `room` sets how many instances fit, and
+root volume was replaced, `room` sets how many instances fit, `pages` how many of them a page of a listing has at most, and
 `reset` how many requests are let by without a look at their signature.
 """
 
@@ -132,6 +132,8 @@ def obey(line, clients, endpoint):
         return additions.root_images
     if call == "room":
         return additions.set_room(**arguments)
+    if call == "pages":
+        return additions.pages.update(arguments)
     if call == "reset":
         return require_signatures(endpoint, **arguments)
     if call == "describe_instances":
