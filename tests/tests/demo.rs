@@ -19,14 +19,25 @@ fn figure<'a>(shown: &'a str, what: &str) -> Option<&'a str> {
     line.split_whitespace().last()
 }
 
-#[test]
-fn shows_the_main_job_and_leaves_no_machine() {
-    let output = demo().output().unwrap();
+/// Runs the demo to its end, which has to be a good one. Returns what it shows, with these words and the figures of its jobs.
+fn shows(mut demo: Command, words: &[&str]) -> String {
+    let output = demo.output().unwrap();
     let shown = String::from_utf8(output.stdout).unwrap();
     let complaints = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{}\n{shown}\n{complaints}", output.status);
     assert!(!shown.contains('\x1b'), "plain text where nobody watches:\n{shown}");
-    for words in [
+    for words in words {
+        assert!(shown.contains(words), "{words:?} is not shown:\n{shown}");
+    }
+    assert_eq!(figure(&shown, "jobs run"), Some("4"), "{shown}");
+    assert_eq!(figure(&shown, "machines left"), Some("0"), "{shown}");
+    println!("the demo took {} s", figure(&shown, "seconds").unwrap());
+    shown
+}
+
+#[test]
+fn shows_the_main_job_and_leaves_no_machine() {
+    let words = [
         "ALLOCATED+POWERING_UP",
         "Zone AD-1 is full",
         "elastic.log: ",
@@ -34,15 +45,24 @@ fn shows_the_main_job_and_leaves_no_machine() {
         "8 of 8 machines on the new image",
         "idle nodes go",
         "demo/timeline.html",
-    ] {
-        assert!(shown.contains(words), "{words:?} is not shown:\n{shown}");
-    }
-    assert_eq!(figure(&shown, "jobs run"), Some("4"), "{shown}");
-    assert_eq!(figure(&shown, "machines left"), Some("0"), "{shown}");
+    ];
+    let shown = shows(demo(), &words);
     let page = shown.lines().find(|line| line.ends_with("/timeline.html")).unwrap();
     let page = std::fs::read_to_string(page.trim()).unwrap();
     assert!(page.contains("vm-standard2-1-ad1-0008") && page.contains("</html>"));
-    println!("the demo took {} s", figure(&shown, "seconds").unwrap());
+}
+
+#[test]
+fn shows_the_main_job_on_aws() {
+    let mut demo = demo();
+    demo.arg("--aws");
+    let words = [
+        "Zone eu-west-1a is full: InsufficientInstanceCapacity",
+        "job 4 ran on 8 nodes",
+        "8 of 8 machines on the new image",
+        "idle nodes go",
+    ];
+    let _ = shows(demo, &words);
 }
 
 /// With `--keep` it stays, can be used with the commands that it shows, and Ctrl-C ends all of it.

@@ -24,7 +24,7 @@ pub(crate) fn run(keep: bool) {
         show.stay();
     }
     show.idle_nodes_go();
-    show.leave_pictures();
+    show.leave_pictures("demo-aws");
     let cloud = show.cluster.site();
     let requests = cloud.proxy().counts().values().sum();
     let totals = Totals { started: cloud.instances().len(), requests: ("API requests", requests) };

@@ -38,7 +38,7 @@ pub(crate) fn run(keep: bool) {
         show.stay();
     }
     show.idle_nodes_go();
-    show.leave_pictures();
+    show.leave_pictures("demo");
     let cloud = show.cluster.cloud();
     let (started, requests) = (cloud.instances().len(), cloud.counts().values().sum());
     show.summary(&Totals { started, requests: ("API requests", requests) });

@@ -25,7 +25,7 @@ pub(crate) fn run(keep: bool) {
         show.stay();
     }
     show.idle_nodes_go();
-    show.leave_pictures();
+    show.leave_pictures("demo-openstack");
     let cloud = show.cluster.site();
     let requests = u64::try_from(cloud.requests()).unwrap_or_default();
     let totals = Totals { started: cloud.ever(), requests: ("requests to Nova", requests) };

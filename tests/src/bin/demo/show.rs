@@ -108,11 +108,11 @@ impl<C: TestCloud> Show<C> {
         }
     }
 
-    /// Leaves the timeline, and what reconcile wrote for Prometheus, where they stay.
-    pub(crate) fn leave_pictures(&mut self) {
+    /// Leaves the timeline, and what reconcile wrote for Prometheus, in this folder of the target directory.
+    pub(crate) fn leave_pictures(&mut self, folder: &str) {
         let built = std::env::current_exe().ok();
         let Some(target) = built.as_deref().and_then(|it| it.parent()?.parent()) else { return };
-        let kept = target.join("demo");
+        let kept = target.join(folder);
         let [page, metrics] = ["timeline.html", "metrics.prom"].map(|name| kept.join(name));
         self.reconcile();
         let written = std::fs::create_dir_all(&kept)
