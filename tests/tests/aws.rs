@@ -277,7 +277,7 @@ fn hold(cluster: &Cluster<Aws>, operation: &str) {
 fn a_startnode_killed_at_any_of_two_points_leaves_one_machine_each() {
     in_namespaces(|| {
         let cluster =
-            Cluster::builder(USUAL).limits("t3.small: 4\n").resume_timeout(60).start_on_aws();
+            Cluster::builder(USUAL).limits(WITH_A_WARM_NODE).resume_timeout(60).start_on_aws();
         let mut jobs = Vec::new();
         for operation in ["DescribeInstances", "RunInstances"] {
             hold(&cluster, operation);
@@ -300,6 +300,26 @@ fn a_startnode_killed_at_any_of_two_points_leaves_one_machine_each() {
                 cluster.job(job, "JobState") == "COMPLETED"
             });
         }
-        cluster.wait_empty();
+        keeps_one(&cluster);
     });
+}
+
+const WITH_A_WARM_NODE: &str = "t3-small: {shape: t3.small, max: 4, warm: 1}\n";
+
+/// The machine of a warm node is stopped, and started again instead of a launch.
+fn keeps_one(cluster: &Cluster<Aws>) {
+    let states = || cluster.present().into_iter().map(|it| it.state).collect::<Vec<_>>();
+    cluster.until("one machine is kept", || states() == ["stopped"]);
+    let kept = cluster.present();
+    cluster.site().proxy().clear_requests();
+    let job = cluster.submit(&["--nodes=1"], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    cluster.until("it is kept again", || cluster.present() == kept);
+    let asked = cluster.site().proxy().counts();
+    assert!(!asked.contains_key("RunInstances"), "{asked:?}");
+    let stops = [asked.get("StartInstances"), asked.get("StopInstances")];
+    assert_eq!(stops, [Some(&1), Some(&1)], "{asked:?}");
+    assert_eq!(cluster.site().boots(&kept[0].id), ["start", "start"], "{}", cluster.story());
+    let _ = cluster.well("stopnode", &["--all", "--force"]);
+    cluster.until("nothing is left", || cluster.present().is_empty());
 }

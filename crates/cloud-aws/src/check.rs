@@ -18,9 +18,10 @@ const WOULD_SUCCEED: &str = "DryRunOperation";
 const NO_INSTANCE: &str = "i-00000000000000000";
 
 /// Actions on existing instances, each with the parameter for the id.
-const ACTIONS: [(&str, &str); 6] = [
+const ACTIONS: [(&str, &str); 7] = [
     ("TerminateInstances", "InstanceId.1"),
     ("RebootInstances", "InstanceId.1"),
+    ("StopInstances", "InstanceId.1"),
     ("StartInstances", "InstanceId.1"),
     ("CreateReplaceRootVolumeTask", "InstanceId"),
     ("CreateTags", "ResourceId.1"),
