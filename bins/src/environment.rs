@@ -3,8 +3,12 @@
 use nix::unistd::{Uid, User, gethostname, getuid};
 use slurmctl::{CallSigns, Caller, Role, is_called_by_daemon};
 use std::collections::BTreeMap;
+use std::fs::read_to_string;
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Where Linux shows what the firmware says.
+const FIRMWARE: &str = "/sys/class/dmi/id";
 
 /// The environment of the process, as a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -91,6 +95,15 @@ pub fn find_user(name: &str) -> Option<User> {
 pub fn this_user() -> String {
     let user = User::from_uid(getuid()).ok().flatten();
     user.map_or_else(|| "root".to_owned(), |user| user.name)
+}
+
+/// What the firmware of this machine says of itself: vendor, product, chassis and BIOS, a line each; empty where nobody may
+/// read it.
+#[must_use]
+pub fn firmware() -> String {
+    let files = ["sys_vendor", "product_name", "chassis_asset_tag", "bios_version"];
+    let texts = files.map(|file| read_to_string(Path::new(FIRMWARE).join(file)));
+    texts.map(Result::unwrap_or_default).concat()
 }
 
 fn home_of_user() -> Option<PathBuf> {

@@ -121,7 +121,7 @@ fn a_failing_machine_stays_as_long_as_its_job_runs_and_an_admins_drain_stays_for
 /// Runs the watch of a machine once, from outside.
 fn watch(cluster: &Cluster, node: &str) {
     let metadata = cluster.cloud().metadata(&machine(cluster, node).unwrap());
-    let words = ["--once", "--node", node, "--metadata", &metadata];
+    let words = ["--csp", "oracle", "--once", "--node", node, "--metadata", &metadata];
     let _ = cluster.well("nodewatch", &words);
 }
 

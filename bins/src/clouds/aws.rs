@@ -5,7 +5,9 @@ use crate::config::{Settings, between, texts};
 use crate::diagnostic::Diagnostic;
 use crate::wiring::{Connected, Purpose, features, http};
 use async_trait::async_trait;
-use cloud_aws::{Config, ConnectSettings, LaunchOptions, LaunchTemplate, Overrides};
+use cloud_aws::{
+    Config, ConnectSettings, LaunchOptions, LaunchTemplate, MetadataService, Overrides,
+};
 use cloud_core::{
     Description, ImageFilter, ImageId, InstanceFilter, InstanceName, InstanceSpec, Provider as _,
     Shape, ShapeName, Sources, SubnetId, Tags, Zone,
@@ -36,7 +38,11 @@ pub(super) const ENTRY: Entry = Entry {
         reader.know::<Aws>();
         reader.know::<Citc>();
     },
-    metadata: None,
+    // Xen says who built it.
+    firmware: &["Amazon EC2", ".amazon"],
+    metadata: Some(|http, base| {
+        Ok(Box::new(MetadataService::new(http, base).map_err(Diagnostic::from)?))
+    }),
 };
 
 /// The keys of `startnode.yaml` for AWS.

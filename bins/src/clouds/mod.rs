@@ -33,6 +33,8 @@ pub(crate) struct Entry {
     read: fn(&mut Reader<'_>) -> Arc<dyn CloudConfig>,
     /// Marks these keys as known without reading their values.
     know: fn(&mut Reader<'_>),
+    /// What only the firmware of its machines says of itself.
+    firmware: &'static [&'static str],
     /// Connects to the metadata service of a machine, if the cloud announces interruptions there.
     metadata: Option<Metadata>,
 }
@@ -40,20 +42,31 @@ pub(crate) struct Entry {
 /// Connects a machine with its metadata service, without a request.
 type Metadata = fn(&http::Config, Option<Url>) -> Result<Box<dyn MachineMetadata>, Diagnostic>;
 
-/// The metadata service of the named cloud, or of the first; none if that cloud announces nothing there.
+/// The metadata service of the named cloud, or of the one that the machine's firmware names; none if there is no such cloud
+/// or it announces nothing there.
 pub fn metadata(
     name: Option<&str>,
+    firmware: &str,
     base: Option<Url>,
 ) -> Result<Option<Box<dyn MachineMetadata>>, Diagnostic> {
     let known = || CLOUDS.iter().map(|cloud| cloud.csp).collect::<Vec<_>>().join(", ");
-    let is_it = |cloud: &&Entry| name.is_none_or(|name| cloud.csp == name);
-    let Some(cloud) = CLOUDS.iter().find(is_it) else {
-        return Err(Diagnostic::new(format!("no such cloud; there are: {}", known())));
+    let cloud = match name {
+        Some(name) => CLOUDS.iter().find(|cloud| cloud.csp == name),
+        None => of_firmware(firmware),
+    };
+    let Some(cloud) = cloud else {
+        let unknown = || Diagnostic::new(format!("no such cloud; there are: {}", known()));
+        return if name.is_some() { Err(unknown()) } else { Ok(None) };
     };
     // It answers at once or is not there.
     let mut config = http::Config::default();
     config.retry.attempts = 1;
     cloud.metadata.map(|connect| connect(&config, base)).transpose()
+}
+
+/// The cloud in which a machine has this firmware.
+fn of_firmware(firmware: &str) -> Option<&'static Entry> {
+    CLOUDS.iter().find(|cloud| cloud.firmware.iter().any(|part| firmware.contains(part)))
 }
 
 /// The cloud that `csp` names.
@@ -183,5 +196,31 @@ mod tests {
     fn every_cloud_has_a_name_of_its_own() {
         let names: BTreeSet<&str> = CLOUDS.iter().map(|cloud| cloud.csp).collect();
         assert_eq!(names.len(), CLOUDS.len());
+    }
+
+    /// Of machines: vendor, product, chassis and BIOS.
+    #[test]
+    fn a_machine_knows_its_cloud_by_its_firmware() {
+        for (firmware, expected) in [
+            ("QEMU\nStandard PC (i440FX + PIIX, 1996)\nOracleCloud.com\n1.6.6", Some("oracle")),
+            ("OpenStack Foundation\nOpenStack Nova\n\n1.16.0", Some("openstack")),
+            ("RDO\nOpenStack Compute\n\n1.11.0", Some("openstack")),
+            ("Amazon EC2\nc7i.large\nAmazon EC2\n1.0", Some("aws")),
+            ("Xen\nHVM domU\n\n4.11.amazon", Some("aws")),
+            ("Dell Inc.\nPowerEdge R640\n\n2.1", None),
+            ("", None),
+        ] {
+            assert_eq!(of_firmware(firmware).map(|cloud| cloud.csp), expected, "{firmware}");
+        }
+    }
+
+    #[test]
+    fn a_machine_of_an_unknown_cloud_has_nothing_to_watch_and_a_misspelt_one_is_an_error() {
+        let watches = |name, firmware| metadata(name, firmware, None).map(|it| it.is_some());
+        assert!(matches!(watches(None, "Amazon EC2"), Ok(true)));
+        assert!(matches!(watches(Some("oracle"), "Amazon EC2"), Ok(true)));
+        assert!(matches!(watches(None, "OpenStack Nova"), Ok(false)));
+        assert!(matches!(watches(None, "Dell Inc."), Ok(false)));
+        assert!(watches(Some("ec3"), "Amazon EC2").is_err());
     }
 }

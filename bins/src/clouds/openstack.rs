@@ -23,6 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
     csp: "openstack",
     read: |reader| Arc::new(reader.read::<OpenStack>().merged()),
     know: |reader| reader.know::<OpenStack>(),
+    firmware: &["OpenStack"],
     // Nova's metadata service announces no interruptions.
     metadata: None,
 };

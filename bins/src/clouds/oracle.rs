@@ -27,6 +27,7 @@ pub(super) const ENTRY: Entry = Entry {
         Arc::new(reader.read::<Oracle>())
     },
     know: |reader| reader.know::<Oracle>(),
+    firmware: &["OracleCloud.com"],
     metadata: Some(|http, base| {
         Ok(Box::new(MetadataService::new(http, base).map_err(Diagnostic::from)?))
     }),

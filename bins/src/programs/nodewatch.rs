@@ -5,6 +5,7 @@ use crate::bootstrap::Bootstrap;
 use crate::clouds;
 use crate::diagnostic::Diagnostic;
 use crate::drive::until_interrupted;
+use crate::environment;
 use crate::log::Level;
 use crate::output::chain;
 use crate::process::{SOME_FAILED, SUCCESS};
@@ -29,7 +30,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// The cloud, as in `csp` of startnode.yaml [default: oracle].
+    /// The cloud, as in `csp` of startnode.yaml [default: the one that the firmware of this machine names].
     #[arg(long, value_name = "NAME")]
     csp: Option<String>,
 
@@ -84,7 +85,8 @@ pub async fn run(arguments: Arguments) -> u8 {
     match Watch::open(&bootstrap, &arguments).await {
         Ok(Some(mut watch)) => watch.run(&arguments).await,
         Ok(None) => {
-            let text = "this cloud announces nothing to its machines; nothing to watch";
+            let text =
+                "this cloud is unknown, or announces nothing to its machines; nothing to watch";
             bootstrap.note(Level::Info, text);
             SUCCESS
         }
@@ -115,7 +117,8 @@ impl<'b> Watch<'b> {
         arguments: &Arguments,
     ) -> Result<Option<Self>, Diagnostic> {
         let base = arguments.metadata.clone();
-        let Some(metadata) = clouds::metadata(arguments.csp.as_deref(), base)? else {
+        let csp = arguments.csp.as_deref();
+        let Some(metadata) = clouds::metadata(csp, &environment::firmware(), base)? else {
             return Ok(None);
         };
         let name = &bootstrap.environment.hostname;

@@ -2,7 +2,11 @@
 
 use crate::fixture::Fixture;
 use crate::slurm::{Fake, wait};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::process::Stdio;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 
 const NODE: &str = "vm-standard2-1-ad1-0001";
 
@@ -25,7 +29,7 @@ fn fixture() -> (Fixture, String) {
 fn slurmctld_is_asked_once_while_nothing_is_announced() {
     let (stage, metadata) = fixture();
     stage.cloud().clear_requests();
-    let arguments = ["--node", NODE, "--metadata", &metadata, "--every", "1s"];
+    let arguments = ["--csp", "oracle", "--node", NODE, "--metadata", &metadata, "--every", "1s"];
     let mut command = stage.command("nodewatch", &arguments);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let all = || stage.cloud().requests();
@@ -48,7 +52,7 @@ fn a_dry_run_shows_what_would_be_done_and_does_nothing() {
     let words = [&["create", "reservation", name.as_str()][..], &times, &others].concat();
     stage.slurm.ask("scontrol", &words);
     let reserved = || stage.slurm.ask("scontrol", &["show", "reservation"]);
-    let arguments = ["--node", NODE, "--metadata", &metadata];
+    let arguments = ["--csp", "oracle", "--node", NODE, "--metadata", &metadata];
     let shown = stage.run("nodewatch", &[&arguments[..], &["--dry-run"]].concat()).with_code(0);
     assert!(shown.stdout.contains("the reservation for maintenance is released"), "{shown:?}");
     assert!(reserved().contains("elastic_maintenance"), "{}", reserved());
@@ -56,4 +60,36 @@ fn a_dry_run_shows_what_would_be_done_and_does_nothing() {
     assert!(!reserved().contains("elastic_maintenance"), "{}", reserved());
     let shown = stage.run("nodewatch", &[&arguments[..], &["--dry-run"]].concat()).with_code(0);
     assert_eq!(shown.stdout, "nothing to do\n");
+}
+
+/// The metadata service of a spot machine that EC2 reclaims, and the requests that it gets.
+fn reclaimed() -> (String, Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, requests) = channel();
+    thread::spawn(move || {
+        for mut socket in listener.incoming().flatten() {
+            let lines = BufReader::new(&socket).lines().map_while(Result::ok);
+            let head: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            let is_put = head[0].starts_with("PUT ");
+            sender.send(head[0].clone()).unwrap();
+            let notice = r#"{"action": "terminate", "time": "2036-01-01T02:00:00Z"}"#;
+            let body = if is_put { "session-1" } else { notice };
+            let length = body.len();
+            let head = "HTTP/1.1 200 OK\r\nconnection: close";
+            write!(socket, "{head}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+        }
+    });
+    (format!("http://{address}"), requests)
+}
+
+#[test]
+fn ec2_is_asked_for_a_notice_by_the_second_version_of_its_metadata_service() {
+    let (stage, _) = fixture();
+    let (metadata, requests) = reclaimed();
+    let arguments = ["--csp", "aws", "--node", NODE, "--metadata", &metadata, "--once"];
+    stage.run("nodewatch", &arguments).with_code(0);
+    let asked: Vec<String> = requests.try_iter().collect();
+    let expected = ["PUT /latest/api/token", "GET /latest/meta-data/spot/instance-action"];
+    assert_eq!(asked, expected.map(|line| format!("{line} HTTP/1.1")));
 }

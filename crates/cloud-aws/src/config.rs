@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 /// The metadata service of instances.
-const METADATA: &str = "http://169.254.169.254/";
+pub(crate) const METADATA: &str = "http://169.254.169.254/";
 
 /// Maximum length of a chain of `source_profile`.
 const MOST_ROLES: usize = 8;

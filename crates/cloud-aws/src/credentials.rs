@@ -3,11 +3,10 @@
 use crate::auth::{Signer, Source};
 use crate::classify::classify;
 use crate::config::{Config, Credentials, Keys, Role};
+use crate::metadata_service::Metadata;
 use crate::query::{Query, STS};
 use crate::wire::{self, AssumedRole, StsKeys};
-use cloud_core::http::{
-    self, Authorize, Client, HeaderName, HeaderValue, Method, Request, Unsigned,
-};
+use cloud_core::http::{self, Authorize, Client, Unsigned};
 use cloud_core::pace::Pacer;
 use cloud_core::{ApiOperation, Error, ErrorKind, Result, Secret, Token};
 use serde::Deserialize;
@@ -20,21 +19,17 @@ use std::time::{Duration, SystemTime};
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// The metadata service is on the machine itself: an answer comes at once or never.
-const METADATA_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a program may take for its keys.
 const PROCESS_TIMEOUT: Duration = Duration::from_mins(1);
 /// How long keys are used that do not say when they expire.
 const UNKNOWN_LIFE: Duration = Duration::from_mins(15);
-/// How long we ask the metadata service to know us, in seconds.
-const SESSION_SECONDS: &str = "300";
 
 /// Gets temporary keys.
 pub(crate) struct Issuer {
     config: Config,
     http: http::Config,
     pacer: Pacer,
-    metadata: Client<Unsigned>,
+    metadata: Metadata,
     now: fn() -> SystemTime,
 }
 
@@ -58,12 +53,7 @@ impl Issuer {
         pacer: Pacer,
         now: fn() -> SystemTime,
     ) -> Result<Self> {
-        let mut near = http.clone();
-        (near.connect_timeout, near.timeout) = (METADATA_TIMEOUT, METADATA_TIMEOUT);
-        // It has a link-local address, and whoever else answers there must not give us keys.
-        near.proxies = http::Proxies::none();
-        near.retry.attempts = near.retry.attempts.min(3);
-        let metadata = Client::new(near, Unsigned, http::by_status, pacer.clone())?;
+        let metadata = Metadata::new(&http, config.metadata.clone(), &pacer)?;
         Ok(Self { config, http, pacer, metadata, now })
     }
 
@@ -146,48 +136,22 @@ impl Issuer {
         )
     }
 
-    /// The keys of the machine's role, by version 2 of the metadata service.
+    /// The keys of the machine's role, by the metadata service.
     async fn of_machine(&self) -> Result<Token<Keys>> {
-        let ttl = HeaderName::from_static("x-aws-ec2-metadata-token-ttl-seconds");
-        let request = self.asking(Method::PUT, "latest/api/token")?;
-        let request = request.with_header(ttl, HeaderValue::from_static(SESSION_SECONDS));
+        let roles = "latest/meta-data/iam/security-credentials/";
         let no_role = "no credentials are set, and this machine has no role that could be used instead: set \
                        AWS_ACCESS_KEY_ID, write ~/.aws/credentials, or give the machine an instance profile";
-        let session = self
-            .metadata
-            .send(&request)
-            .await
-            .map_err(|cause| refused(no_role).caused_by(cause))?;
-        let session = String::from_utf8_lossy(&session.body).into_owned();
-        let roles = "latest/meta-data/iam/security-credentials/";
-        let names = self.told(roles, &session).await;
+        let names = self.metadata.read(ApiOperation::Authenticate, roles).await;
         let names = names.map_err(|cause| refused(no_role).caused_by(cause))?;
         let name = names.lines().next().unwrap_or_default();
-        let text = self.told(&format!("{roles}{name}"), &session).await?;
+        let text =
+            self.metadata.read(ApiOperation::Authenticate, &format!("{roles}{name}")).await?;
         let keys = serde_json::from_str(&text);
         self.token(
             keys.map_err(|_| {
                 refused(&format!("the metadata service gives no keys for role {name}"))
             })?,
         )
-    }
-
-    /// What the metadata service says there.
-    async fn told(&self, path: &str, session: &str) -> Result<String> {
-        let mut value = HeaderValue::from_str(session).map_err(|_| refused("no session"))?;
-        value.set_sensitive(true);
-        let request = self.asking(Method::GET, path)?.with_secret(Secret::new(session.to_owned()));
-        let request =
-            request.with_header(HeaderName::from_static("x-aws-ec2-metadata-token"), value);
-        let response = self.metadata.send(&request).await?;
-        Ok(String::from_utf8_lossy(&response.body).into_owned())
-    }
-
-    fn asking(&self, method: Method, path: &str) -> Result<Request> {
-        let url = self.config.metadata.join(path);
-        let url =
-            url.map_err(|cause| refused("no URL of the metadata service").caused_by(cause))?;
-        Ok(Request::new(ApiOperation::Authenticate, method, url).on("metadata service"))
     }
 
     fn token(&self, written: Written) -> Result<Token<Keys>> {

@@ -1,6 +1,7 @@
 //! Entry point for fuzzing every reader of the responses of EC2, STS, Service Quotas and the metadata service.
 
 use crate::classify::{classify, classify_end};
+use crate::metadata_service::{Event, SpotAction, maintenance};
 use crate::{catalog, convert, credentials, decode, image, limits, wire};
 use cloud_core::http::{HeaderMap, Response, StatusCode};
 use serde::de::DeserializeOwned;
@@ -41,6 +42,10 @@ pub fn read(status: u16, body: &[u8]) {
     for quota in quotas.into_iter().flat_map(|page| page.quotas) {
         limits::whole(quota.value);
     }
+    let action = serde_json::from_slice::<SpotAction>(body).ok();
+    action.map(SpotAction::interruption);
+    let events = serde_json::from_slice::<Vec<Event>>(body).ok();
+    events.and_then(|events| maintenance(events).ok());
     let keys = serde_json::from_slice::<credentials::Written>(body).ok();
     keys.and_then(|keys| wire::moment(&keys.expiration?));
 }

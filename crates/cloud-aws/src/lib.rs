@@ -17,6 +17,7 @@ mod image;
 mod launch;
 mod launch_options;
 mod limits;
+mod metadata_service;
 mod names;
 mod profile;
 mod provider;
@@ -27,4 +28,5 @@ mod wire;
 
 pub use config::{Config, Credentials, Keys, Overrides, Role};
 pub use launch_options::{LaunchOptions, LaunchTemplate};
+pub use metadata_service::MetadataService;
 pub use provider::{Aws, ConnectSettings};

@@ -12,5 +12,6 @@ mod config;
 mod credentials;
 mod fake;
 mod loopback;
+mod metadata_service;
 mod moto;
 mod signing;
