@@ -20,6 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::SystemTime;
 
+#[cfg(test)]
+mod tests;
+
 /// The file in which Cluster in the Cloud has its key.
 const CITC_CREDENTIALS: &str = "aws-credentials.csv";
 
@@ -265,14 +268,17 @@ async fn check(
         // A missing image fails a check of its own.
         return Ok(all);
     };
-    let names: BTreeSet<String> = features(slurm, "shape").collect();
-    let offered: Vec<Shape> = cloud.shapes().await.unwrap_or_default();
-    let shapes: Vec<Shape> =
-        offered.into_iter().filter(|shape| names.contains(shape.name.as_str())).collect();
-    all.push(diagnosed(cloud.boots(&image, &shapes).await));
-    if let Some(shape) = shapes.first() {
-        let dry = cloud.dry_run(&spec(aws, settings, &shape.name, image)).await;
-        all.push(diagnosed(dry.map(|()| format!("permission to launch {}", shape.name))));
+    match cloud.shapes().await {
+        Ok(mut shapes) => {
+            let names: BTreeSet<String> = features(slurm, "shape").collect();
+            shapes.retain(|shape| names.contains(shape.name.as_str()));
+            all.push(diagnosed(cloud.boots(&image, &shapes).await));
+            for Shape { name, .. } in &shapes {
+                let dry = cloud.dry_run(&spec(aws, settings, name, image.clone())).await;
+                all.push(diagnosed(dry.map(|()| format!("permission to launch {name}"))));
+            }
+        }
+        Err(error) => all.push(Err(Diagnostic::from(error))),
     }
     all.push(diagnosed(may_change(settings, cloud).await));
     Ok(all)
