@@ -15,9 +15,10 @@ const NEUTRAL: [&str; 5] = [
     "bins/src",
 ];
 
-/// CitC's own files, which name Oracle's shapes and ids.
-const CITC: [&str; 3] = [
+/// CitC's own files, which name its clouds, their shapes and their ids.
+const CITC: [&str; 4] = [
     "bins/src/config/tests.rs",
+    "crates/slurmconf/src/shapes/memory.rs",
     "crates/slurmconf/src/shapes/mod.rs",
     "crates/slurmconf/src/shapes/oci.rs",
 ];
@@ -40,13 +41,23 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The files in these folders that have one of the words, whatever the case, from the root of the repository.
+/// True if a text has this word, whatever the case, or a word that begins with it: `CitcAws` has `aws`, `draws` has not.
+fn has(text: &str, word: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    lower.match_indices(word).any(|(at, _)| {
+        let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphabetic);
+        let begins = text.as_bytes().get(at).is_some_and(u8::is_ascii_uppercase);
+        begins || !is_letter(text.as_bytes()[..at].last())
+    })
+}
+
+/// The files in these folders that have one of the words, from the root of the repository.
 fn naming(folders: &[&str], words: &[&str]) -> BTreeSet<String> {
     let root = root();
     let mut found = BTreeSet::new();
     for path in folders.iter().flat_map(|folder| sources(&root.join(folder))) {
-        let text = std::fs::read_to_string(&path).unwrap().to_lowercase();
-        if words.iter().any(|word| text.contains(word)) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        if words.iter().any(|word| has(&text, word)) {
             found.insert(path.strip_prefix(&root).unwrap().display().to_string());
         }
     }
@@ -65,7 +76,7 @@ fn clouds() -> Vec<String> {
 
 #[test]
 fn only_the_registry_and_citcs_files_have_the_words_of_one_cloud() {
-    let found = naming(&NEUTRAL, &["ocid1", "invalidatedretrytoken", "ocpu"]);
+    let found = naming(&NEUTRAL, &["ocid1", "invalidatedretrytoken", "ocpu", "aws", "ec2"]);
     println!("{found:#?}");
     let is_allowed = |file: &String| file.starts_with(REGISTRY) || CITC.contains(&file.as_str());
     let others: Vec<&String> = found.iter().filter(|file| !is_allowed(file)).collect();
@@ -91,4 +102,14 @@ fn adding_a_cloud_touches_its_own_crate_and_the_registry() {
         clouds.len() + 1,
         "a line for each, and the default"
     );
+}
+
+#[test]
+fn a_word_is_found_where_it_begins() {
+    for text in ["aws", "AWS's", "MemoryPolicy::CitcAws", "fn aws_discount", "csp: aws", "(EC2)"] {
+        assert!(has(text, "aws") || has(text, "ec2"), "{text}");
+    }
+    for text in ["it draws", "laws", "spec2", "rec2"] {
+        assert!(!has(text, "aws") && !has(text, "ec2"), "{text}");
+    }
 }

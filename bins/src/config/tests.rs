@@ -47,14 +47,6 @@ fn all_errors_are_reported_together() {
 }
 
 #[test]
-fn a_tag_that_ec2_refuses_to_show_to_the_machine_is_refused() {
-    let base = "csp: aws\nregion: eu-west-1\n";
-    assert_eq!(settings(&format!("{base}tags: {{cost:centre: a b/c}}\n")).cluster_id, None);
-    let found = errors(&format!("{base}tags: {{cost centre: x}}\n"));
-    assert!(found[0].starts_with("startnode.yaml:3:") && found[0].contains("tags"), "{found:?}");
-}
-
-#[test]
 fn an_unknown_cloud_is_refused() {
     let found = errors("csp: google\nregion: x\n");
     assert!(

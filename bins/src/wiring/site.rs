@@ -148,11 +148,15 @@ fn policies(settings: &Settings) -> Policies {
     if let Some(grace) = elastic.grace {
         policies.grace = grace;
     }
-    // Fewer would never fill a request of a cloud that takes many machines in one.
-    let batch = settings.cloud.describe().batch;
     let wanted = elastic.concurrency.and_then(|most| usize::try_from(most).ok());
-    policies.concurrency = wanted.unwrap_or(policies.concurrency.max(batch));
+    let batch = settings.cloud.describe().batch;
+    policies.concurrency = concurrency(wanted, policies.concurrency, batch);
     policies
+}
+
+/// As many as are wanted or usual. Fewer would never fill a request of a cloud that takes many machines in one.
+fn concurrency(wanted: Option<usize>, usual: usize, batch: usize) -> usize {
+    wanted.unwrap_or(usual.max(batch))
 }
 
 /// Rules for the cloud's images.
@@ -168,15 +172,9 @@ mod tests {
 
     #[test]
     fn as_many_machines_are_worked_on_as_the_cloud_launches_in_one_request() {
-        let concurrency = |text: &str| {
-            let Ok(loaded) = Settings::read("s.yaml", text) else { panic!("cannot be read") };
-            let batch = loaded.settings.cloud.describe().batch;
-            (policies(&loaded.settings).concurrency, batch)
-        };
-        assert_eq!(concurrency("compartment_id: c\n"), (32, 1));
-        let aws = "csp: aws\nregion: eu-west-1\nsubnet: subnet-1\n";
-        assert_eq!(concurrency(aws), (100, 100));
-        assert_eq!(concurrency(&format!("{aws}elastic: {{concurrency: 4}}\n")), (4, 100));
+        assert_eq!(concurrency(None, 32, 1), 32);
+        assert_eq!(concurrency(None, 32, 100), 100);
+        assert_eq!(concurrency(Some(4), 32, 100), 4);
     }
 
     #[test]

@@ -72,7 +72,7 @@ pub fn job_bars(records: &[JobRecord]) -> Vec<JobBar> {
     bars.into_values().collect()
 }
 
-/// Longest value of a tag; AWS and OCI take 256 characters, Nova 255.
+/// Longest value of a tag that every cloud takes.
 const LONGEST_TAG: usize = 255;
 
 /// The tags of machines that are launched for one job alone, as far as is known whose it is.
