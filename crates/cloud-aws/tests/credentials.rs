@@ -1,10 +1,12 @@
 //! Temporary keys: how they are got, used and renewed.
 
-use crate::fake::{Asked, Fake, answer, config, noon};
-use cloud_aws::{Aws, Config, ConnectSettings, Credentials, Role};
+use crate::fake::{Asked, Fake, answer, config, error, noon};
+use cloud_aws::{Aws, Config, ConnectSettings, Credentials, LaunchOptions, Role};
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{ErrorKind, InstanceFilter, Provider as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 fn key_of(asked: &Asked) -> String {
     let header = asked.headers.get("authorization").cloned().unwrap_or_default();
@@ -135,4 +137,67 @@ async fn a_machine_without_a_role_is_told_what_to_set() {
     assert_eq!(error.kind(), ErrorKind::Unauthenticated);
     let cause = std::error::Error::source(&error).expect("a cause").to_string();
     assert!(cause.contains("no credentials are set"), "{cause}");
+}
+
+/// A machine with a role, whose keys are `ASIA1`, `ASIA2` and so on; EC2 answers with what is said of each.
+async fn machine(ec2: impl Fn(&str) -> (u16, String) + Send + Sync + 'static) -> (Fake, Aws) {
+    let count = AtomicU32::new(0);
+    let fake = Fake::new(move |asked| match asked.action() {
+        "" if asked.line.contains("/security-credentials/slurm") => {
+            let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+            (200, written(&format!("ASIA{number}")))
+        }
+        "" => answers(asked),
+        _ => ec2(&key_of(asked)),
+    })
+    .await;
+    let variables = [("AWS_EC2_METADATA_SERVICE_ENDPOINT", &*fake.endpoint())];
+    let cloud = fake.connect_with(&variables, LaunchOptions::default());
+    (fake, cloud)
+}
+
+/// The keys of all listings, in their order.
+fn keys(fake: &Fake) -> Vec<String> {
+    let asked = fake.asked();
+    asked.iter().filter(|it| it.action() == "DescribeInstances").map(key_of).collect()
+}
+
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn the_keys_of_a_machine_are_renewed_shortly_before_they_expire() {
+    let (fake, cloud) = machine(|_| answer("DescribeInstances", "<reservationSet/>")).await;
+    // They are valid for six hours.
+    for minutes in [0, 354, 2, 1] {
+        pass(Duration::from_mins(minutes)).await;
+        cloud.list(&InstanceFilter::default()).await.expect("a list");
+    }
+    assert_eq!(keys(&fake), ["ASIA1", "ASIA1", "ASIA2", "ASIA2"]);
+}
+
+#[tokio::test]
+async fn keys_that_have_expired_are_renewed_once_and_the_request_is_sent_again() {
+    for code in ["ExpiredToken", "RequestExpired"] {
+        let (fake, cloud) = machine(move |key| match key {
+            "ASIA1" => error(400, code, "the security token has expired"),
+            _ => answer("DescribeInstances", "<reservationSet/>"),
+        })
+        .await;
+        for _ in 0..2 {
+            cloud.list(&InstanceFilter::default()).await.expect("a list");
+        }
+        assert_eq!(keys(&fake), ["ASIA1", "ASIA2", "ASIA2"], "{code}");
+    }
+}
+
+#[tokio::test]
+async fn keys_that_are_refused_when_new_are_not_renewed_for_ever() {
+    let (fake, cloud) = machine(|_| error(400, "ExpiredToken", "expired")).await;
+    let refused = cloud.list(&InstanceFilter::default()).await.expect_err("a refusal");
+    assert_eq!(refused.kind(), ErrorKind::Unauthenticated);
+    assert_eq!(keys(&fake), ["ASIA1", "ASIA2"]);
 }
