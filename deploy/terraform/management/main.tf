@@ -65,17 +65,13 @@ resource "terraform_data" "clouds" {
 }
 
 # Terraform makes no compute machines, but they hold on to its network: `stopnode --all` terminates every machine with this
-# cluster's tags, whether Slurm is up or not, and fails if one stays.
+# cluster's tags, whether Slurm is up or not, and fails if one stays. A changed address is taken over in place, by the next apply:
+# `input` replaces nothing, which would stop the nodes of a cluster that is to go on.
 resource "terraform_data" "stop_compute_nodes" {
   input = {
     host        = var.host
     user        = var.user
     private_key = var.private_key_file
-  }
-
-  # A changed address would replace this resource, and that would stop the nodes of a cluster that is to go on.
-  lifecycle {
-    ignore_changes = [input]
   }
 
   provisioner "remote-exec" {
