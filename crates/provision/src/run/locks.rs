@@ -167,7 +167,7 @@ impl NodeLock for NoLock {
         Ok(())
     }
 
-    fn unlocked(&self) -> Option<&str> {
-        Some(&self.0)
+    fn trouble(&self) -> Option<String> {
+        Some(format!("nodes cannot be locked: {}", self.0))
     }
 }

@@ -119,9 +119,7 @@ impl Run<'_> {
         until: Instant,
     ) -> Observation {
         let (mut warnings, mut given_up) = (Vec::new(), false);
-        if let Some(trouble) = locks.values().find_map(|lock| lock.unlocked()) {
-            warnings.push(format!("nodes cannot be locked: {trouble}"));
-        }
+        warnings.extend(locks.values().find_map(|lock| lock.trouble()));
         let (listed, slurm) = tokio::join!(self.list(until), self.query_slurm(asked));
         let (mut listed, complete) = match listed {
             Ok(listed) => (listed, true),

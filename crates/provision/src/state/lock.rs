@@ -2,6 +2,7 @@
 
 use super::error::{Error, Result};
 use super::{NodeLock, NodeRecord, owner, safe_open};
+use crate::failure::chain;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Read as _;
 use std::os::unix::fs::FileExt as _;
@@ -15,6 +16,8 @@ pub(super) struct FileLock {
     file: File,
     path: PathBuf,
     record: NodeRecord,
+    /// Why nothing can be written.
+    read_only: Option<String>,
 }
 
 /// Opens or creates a file for locking. It is never truncated or removed: two processes could otherwise lock two files of
@@ -36,14 +39,22 @@ pub(super) fn try_lock(file: &File, path: &Path) -> Result<bool> {
 
 impl FileLock {
     pub(super) fn take(path: PathBuf) -> Result<Option<Self>> {
-        let file = open(&path)?;
+        let (file, read_only) = match open(&path) {
+            Ok(file) => (file, None),
+            // On a file system that is read-only, what was written before still counts, and locks hold.
+            Err(error) => {
+                let file = safe_open::open(&path, OpenOptions::new().read(true));
+                let why = chain(&error);
+                (file.map_err(|_| error)?, Some(why))
+            }
+        };
         if !try_lock(&file, &path)? {
             return Ok(None);
         }
         let mut text = String::new();
         // A record that is not UTF-8 counts as missing.
         let _ = (&file).take(LONGEST).read_to_string(&mut text);
-        Ok(Some(Self { record: NodeRecord::from_line(&text), file, path }))
+        Ok(Some(Self { record: NodeRecord::from_line(&text), file, path, read_only }))
     }
 }
 
@@ -61,6 +72,39 @@ impl NodeLock for FileLock {
         let written = written.and_then(|()| self.file.set_len(length));
         written.map_err(Error::on("write", &self.path))?;
         self.record = record.clone();
+        Ok(())
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.read_only.as_ref().map(|why| format!("requests to the cloud are not recorded: {why}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::process::Command;
+
+    #[test]
+    fn a_lock_that_cannot_be_written_holds_all_the_same() -> Result<(), Box<dyn std::error::Error>>
+    {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("n1");
+        // Nobody can write a program that runs, not even root.
+        fs::copy("/bin/sleep", &path)?;
+        let mut running = Command::new(&path).arg("60").spawn()?;
+        let (first, second) = (FileLock::take(path.clone()), FileLock::take(path.clone()));
+        running.kill()?;
+        running.wait()?;
+        let mut first = first?.ok_or("nobody else has it")?;
+        assert!(second?.is_none(), "taken twice");
+        let why = first.trouble().ok_or("it can be written")?;
+        assert!(why.starts_with("requests to the cloud are not recorded: open"), "{why}");
+        first.keep(&NodeRecord::default()).unwrap_err();
+        drop(first);
+        let after = FileLock::take(path)?.ok_or("released")?;
+        assert_eq!(after.trouble(), None);
         Ok(())
     }
 }

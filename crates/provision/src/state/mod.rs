@@ -163,8 +163,8 @@ pub trait NodeLock: fmt::Debug + Send + Sync {
     /// Stores the record of this node.
     fn keep(&mut self, record: &NodeRecord) -> Result<()>;
 
-    /// Why the node is not actually locked, if locking failed and work continues without.
-    fn unlocked(&self) -> Option<&str> {
+    /// What the lock does not do, if work continues without it.
+    fn trouble(&self) -> Option<String> {
         None
     }
 }
