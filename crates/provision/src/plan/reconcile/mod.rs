@@ -16,6 +16,7 @@ use super::{
 };
 use crate::order::by_number;
 use crate::site::Pool;
+use crate::time::is_ahead;
 use crate::world::World;
 use cloud_core::Instance;
 use drain_full_pool::Shut;
@@ -191,13 +192,12 @@ impl Comparison<'_> {
         first
     }
 
-    /// True if the instance is younger than the grace, as far as that is known. One that was made
-    /// in the future, by a clock that is ahead, is new; one of which the cloud does not say when it
-    /// was made is as old as we have seen it.
+    /// True if the instance is younger than the grace, as far as that is known. One of which the cloud does not say when it
+    /// was made is as old as we have seen it, and so is one that was made in the future, because our clock is behind.
     fn is_young(&self, instance: &Instance, seen: Duration) -> bool {
-        let age = instance
-            .created
-            .map_or(seen, |made| self.world.now.duration_since(made).unwrap_or_default());
+        let now = self.world.now;
+        let made = instance.created.filter(|made| !is_ahead(*made, now));
+        let age = made.map_or(seen, |made| now.duration_since(made).unwrap_or_default());
         age < self.world.site.policies.grace
     }
 
