@@ -54,6 +54,21 @@ impl Outcome {
             | Self::Failed => false,
         }
     }
+
+    /// True if what was asked for has been done, and was not so before.
+    pub(crate) fn has_changed(self) -> bool {
+        match self {
+            Self::Up | Self::Down | Self::Done => true,
+            Self::Unreported
+            | Self::Nothing
+            | Self::ReturnedToSlurm
+            | Self::Released
+            | Self::Refused
+            | Self::Busy
+            | Self::Yielded
+            | Self::Failed => false,
+        }
+    }
 }
 
 /// What became of one node.

@@ -7,6 +7,7 @@ use cloud_core::{
     ApiOperation, ErrorKind, ImageId, InstanceName, InstanceSpec, Provider as _, ShapeName,
 };
 use provision::Cancel;
+use provision::plan::Handling;
 use provision::state::StateDir;
 use provision::{Cause, Outcome, Report};
 use slurmctl::memory::{Call, JobSpec};
@@ -40,6 +41,18 @@ async fn orphan() -> Bed {
     orphan_in(Bed::new("n1")).await
 }
 
+/// A cloud whose clock is right: it says that the machine was made in the future.
+#[tokio::test(start_paused = true)]
+async fn an_orphan_goes_though_our_clock_is_hours_behind() {
+    let mut bed = Bed::new("n1");
+    sleep(Duration::from_hours(12)).await;
+    bed.begun += Duration::from_hours(6);
+    let bed = orphan_in(bed).await;
+    sleep(bed.site.policies.grace).await;
+    reconcile(&bed).await;
+    assert!(bed.live().is_empty());
+}
+
 async fn orphan_in(bed: Bed) -> Bed {
     let image = ImageId::new("image-1");
     let mut spec = InstanceSpec::new(InstanceName::new("n1"), ShapeName::new("small"), image);
@@ -66,6 +79,26 @@ async fn an_orphan_stays_when_slurm_wants_its_node_again() {
     let (report, ()) = tokio::join!(reconcile(&bed), wanted);
     assert_eq!(report.nodes[&node("n1")].outcome, Outcome::Nothing, "{report:?}");
     assert_eq!(bed.live().len(), 1);
+}
+
+/// What is left to the next run is not reported as repaired.
+#[tokio::test(start_paused = true)]
+async fn a_repair_that_is_not_made_is_not_reported_as_made() {
+    let handling = |report: &Report| report.findings.iter().map(|it| it.handling).collect();
+    let bed = orphan().await;
+    let other = bed.state.try_lock(&node("n1")).unwrap();
+    let report = reconcile(&bed).await;
+    let all: Vec<Handling> = handling(&report);
+    assert_eq!((all, bed.live().len()), (vec![Handling::Watched], 1), "locked: {report:?}");
+    drop(other);
+    let refused = InjectedFault::Refuse(ErrorKind::Forbidden);
+    bed.cloud.inject(ApiOperation::Terminate, refused);
+    let report = reconcile(&bed).await;
+    let all: Vec<Handling> = handling(&report);
+    assert_eq!((all, bed.live().len()), (vec![Handling::Watched], 1), "refused: {report:?}");
+    let report = reconcile(&bed).await;
+    let all: Vec<Handling> = handling(&report);
+    assert_eq!((all, bed.live().len()), (vec![Handling::Repaired], 0), "{report:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -129,12 +129,18 @@ impl Executor<'_> {
         if result.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
             self.unanswered.extend(nodes.iter().cloned());
         }
-        let ends = self.report.operation == Operation::Reconcile
+        let repairs = self.report.operation == Operation::Reconcile;
+        let ends = repairs
             && !matches!(notification, Notification::Drain { .. } | Notification::Condemn { .. });
         for node in nodes {
             let report = match &result {
                 // Somebody else holds it by now.
                 Ok(taken) if is_left(&notification, taken, &node) => continue,
+                Ok(taken) if repairs && taken.verdict(&node) != Verdict::Taken => {
+                    let mut left = NodeReport::new(Outcome::Nothing);
+                    left.reason = Some("it has changed in the meantime".to_owned());
+                    left
+                }
                 Ok(_) => NodeReport::new(Outcome::Done),
                 Err(error) => NodeReport::failed(Cause::Slurm, error.to_string()),
             };

@@ -10,8 +10,8 @@ use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
 use crate::failure::Failure;
 use crate::plan::{
-    Begin, Clear, FileStep, FindingKind, JobGroup, MachineStep, Operation, Plan, ReportStep,
-    SlurmStep, Stage, Step, Why, without_our_prefix,
+    Begin, Clear, FileStep, FindingKind, Handling, JobGroup, MachineStep, Operation, Plan,
+    ReportStep, SlurmStep, Stage, Step, Why, without_our_prefix,
 };
 use crate::report::{NodeReport, Report};
 use crate::site::Site;
@@ -93,6 +93,19 @@ impl<'a> Executor<'a> {
     pub(crate) async fn carry_out(&mut self, plan: &Plan) {
         let span = tracing::info_span!("run", run = self.tools.run, operation = %plan.operation);
         self.carry_out_stages(plan).instrument(span).await;
+        self.leave_what_was_not_repaired();
+    }
+
+    /// Leaves to the next run what this one was to repair and has not: another process works on the node, the node has
+    /// changed in the meantime, or the repair failed.
+    fn leave_what_was_not_repaired(&mut self) {
+        let Report { findings, nodes, .. } = &mut self.report;
+        for finding in findings.iter_mut().filter(|it| it.handling == Handling::Repaired) {
+            let Some(node) = &finding.node else { continue };
+            if !nodes.get(node).is_some_and(|ended| ended.outcome.has_changed()) {
+                finding.handling = Handling::Watched;
+            }
+        }
     }
 
     async fn carry_out_stages(&mut self, plan: &Plan) {

@@ -6,7 +6,7 @@ use super::node::{End, NodeWork};
 use super::stage::Executor;
 use crate::cause::Cause;
 use crate::failure::Failure;
-use crate::plan::Clear;
+use crate::plan::{Clear, Finding, Handling};
 use crate::retry::{self, Retry};
 use crate::state::{EventKind, LEAVING};
 use cloud_core::{Error, Instance, InstanceId};
@@ -171,7 +171,13 @@ impl Executor<'_> {
                 Ok(()) => {
                     self.tools.note(&self.tools.event(EventKind::Terminated).with(id.as_str()));
                 }
-                Err(error) => self.report.failures.push(format!("{id}: {error}")),
+                Err(error) => {
+                    self.report.failures.push(format!("{id}: {error}"));
+                    let named = |it: &&mut Finding| it.node.is_none() && it.instances.contains(&id);
+                    for finding in self.report.findings.iter_mut().filter(named) {
+                        finding.handling = Handling::Watched;
+                    }
+                }
             }
         }
     }
