@@ -2,6 +2,7 @@
 
 use super::fault::InjectedFault;
 use super::history::{Event, Moment, Outcome, Watcher};
+use super::machine::Timeline;
 use super::settings::{MemoryCloudSettings, Throttle};
 use super::world::World;
 use crate::clock::after;
@@ -121,6 +122,12 @@ impl MemoryCloud {
     #[must_use]
     pub fn instances(&self) -> Vec<Instance> {
         self.world().all(Instant::now())
+    }
+
+    /// The lives of all instances so far, in the order of their launches.
+    #[must_use]
+    pub fn timelines(&self) -> Vec<Timeline> {
+        self.world().timelines(Instant::now())
     }
 
     /// Number of boots of an instance so far.

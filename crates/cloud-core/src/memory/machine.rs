@@ -5,6 +5,16 @@ use std::net::IpAddr;
 use std::time::SystemTime;
 use tokio::time::Instant;
 
+/// The life of an instance, whether it is still listed or not.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Timeline {
+    /// The instance as it was launched.
+    pub instance: Instance,
+    /// Its states so far, with when each began.
+    pub states: Vec<(Instant, InstanceState)>,
+}
+
 #[derive(Debug)]
 pub(super) struct Machine {
     pub(super) id: InstanceId,
@@ -92,6 +102,13 @@ impl Machine {
     pub(super) fn address(&self, at: Instant) -> Option<IpAddr> {
         let live = self.state(at)?.is_live();
         (live && self.addressed.is_some_and(|addressed| addressed <= at)).then_some(self.address)
+    }
+
+    /// Its states until a time, with when each began.
+    pub(super) fn timeline(&self, until: Instant) -> Timeline {
+        let begun = self.states.iter().filter(|(begin, _)| *begin <= until);
+        let instance = Instance::launched(self.id.clone(), &self.spec);
+        Timeline { instance, states: begun.cloned().collect() }
     }
 
     /// The instance at a time; none before its launch and after it is forgotten.

@@ -14,4 +14,5 @@ mod world;
 pub use cloud::MemoryCloud;
 pub use fault::InjectedFault;
 pub use history::{Event, Moment, Outcome};
+pub use machine::Timeline;
 pub use settings::{MemoryCloudSettings, Span, Throttle};

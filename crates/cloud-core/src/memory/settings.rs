@@ -73,6 +73,9 @@ pub struct MemoryCloudSettings {
     pub linger: Duration,
     /// Lag of listings.
     pub lag: Duration,
+    /// True if each page of a listing lags by a random time up to `lag`, and is in no order: a later listing may show an
+    /// earlier time.
+    pub reorders: bool,
     /// Maximum number of instances per page of a listing. Each page is a request.
     pub page: usize,
     /// Maximum number of instances.
@@ -108,6 +111,7 @@ impl Default for MemoryCloudSettings {
             work: Span::millis(10_000, 20_000),
             linger: Duration::from_hours(1),
             lag: Duration::from_secs(2),
+            reorders: false,
             page: 100,
             quota: None,
             throttle: None,

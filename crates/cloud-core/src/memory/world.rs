@@ -3,7 +3,7 @@
 use super::cloud::Call;
 use super::fault::InjectedFaults;
 use super::history::{Moment, Watcher};
-use super::machine::Machine;
+use super::machine::{Machine, Timeline};
 use super::settings::{MemoryCloudSettings, Throttle};
 use super::{Event, Outcome};
 use crate::clock::after;
@@ -113,8 +113,24 @@ impl World {
     }
 
     /// A page of a listing, in the order of launches, and the position of the next page.
-    pub(super) fn page(&self, now: Instant, from: usize) -> (Vec<Instance>, Option<usize>) {
-        let then = now.checked_sub(self.settings.lag).filter(|then| *then >= self.begun);
+    pub(super) fn page(&mut self, now: Instant, from: usize) -> (Vec<Instance>, Option<usize>) {
+        let lag = self.settings.lag;
+        if !self.settings.reorders {
+            return self.page_before(now, lag, from);
+        }
+        let lag = lag.mul_f64(self.random.f64());
+        let (mut shown, next) = self.page_before(now, lag, from);
+        self.random.shuffle(&mut shown);
+        (shown, next)
+    }
+
+    fn page_before(
+        &self,
+        now: Instant,
+        lag: Duration,
+        from: usize,
+    ) -> (Vec<Instance>, Option<usize>) {
+        let then = now.checked_sub(lag).filter(|then| *then >= self.begun);
         let mut instances = Vec::new();
         for (place, machine) in self.machines.iter().enumerate().skip(from) {
             if instances.len() >= self.settings.page.max(1) {
@@ -134,6 +150,11 @@ impl World {
     /// All instances, for assertions.
     pub(super) fn all(&self, now: Instant) -> Vec<Instance> {
         self.machines.iter().filter_map(|machine| machine.view(now)).collect()
+    }
+
+    /// The lives of all instances.
+    pub(super) fn timelines(&self, now: Instant) -> Vec<Timeline> {
+        self.machines.iter().map(|machine| machine.timeline(now)).collect()
     }
 
     pub(super) fn find(&mut self, now: Instant, id: &InstanceId) -> Option<&mut Machine> {

@@ -16,7 +16,7 @@ pub struct MemoryState {
     documents: Arc<Mutex<BTreeMap<Document, String>>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Content {
     records: BTreeMap<NodeName, NodeRecord>,
     locked: BTreeSet<NodeName>,
@@ -39,10 +39,24 @@ impl MemoryState {
 
     /// Forgets everything but the locks, as if the directory were lost.
     pub fn forget(&self) {
+        self.restore(&Self::default());
+    }
+
+    /// Copies everything but the locks.
+    #[must_use]
+    pub fn backup(&self) -> Self {
+        let backup = Self::default();
+        backup.restore(self);
+        backup
+    }
+
+    /// Replaces everything but the locks by that of a backup.
+    pub fn restore(&self, backup: &Self) {
+        let mut restored = backup.content().clone();
         let content = &mut *self.content();
-        let locked = std::mem::take(&mut content.locked);
-        *content = Content { locked, ..Content::default() };
-        self.documents().clear();
+        restored.locked = std::mem::take(&mut content.locked);
+        *content = restored;
+        self.documents().clone_from(&backup.documents());
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {

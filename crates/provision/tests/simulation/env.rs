@@ -1,12 +1,12 @@
 //! The stage: a cloud, a controller and a cluster, all of them made from a seed.
 
+use crate::simulation::disk::{Backup, Disk};
 use crate::simulation::judge::Judge;
 use crate::simulation::line::Line;
-use crate::simulation::wire::Wire;
-use cloud_core::memory::{InjectedFault, MemoryCloud, MemoryCloudSettings, Span, Throttle};
+use crate::simulation::wire::{Launches, Weather, Wire};
+use cloud_core::memory::{MemoryCloud, MemoryCloudSettings, Span};
 use cloud_core::{
-    ApiOperation, Capability, ErrorKind, ImageId, Instance, InstanceName, InstanceSpec, Provider,
-    ShapeName, Tags, Zone,
+    Capability, ImageId, Instance, InstanceName, InstanceSpec, Provider, ShapeName, Tags, Zone,
 };
 use fastrand::Rng;
 use hostlist::{Hostlist, NodeName};
@@ -17,6 +17,7 @@ use provision::{Fallback, Identity, Roster, Site};
 use slurmconf::{Config, SlurmVersion};
 use slurmctl::memory::{MemorySlurm, MemorySlurmSettings};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
@@ -24,16 +25,32 @@ use tokio::time::Instant;
 pub(crate) const EPOCH: Duration = Duration::from_secs(1_700_000_000);
 
 /// How many instances are not ours, and look as if they were.
-const FOREIGN: usize = 4;
+pub(crate) const FOREIGN: usize = 4;
+
+/// A controller: the one where slurmctld runs, or its backup.
+pub(crate) type Host = usize;
+
+/// What differs between the controllers.
+pub(crate) struct Controller {
+    /// How far its clock is ahead, in milliseconds.
+    pub(crate) ahead: AtomicI64,
+    /// True while it can only read the state.
+    pub(crate) read_only: Arc<AtomicBool>,
+    pub(crate) seen_state: Disk,
+}
+
+/// How far the clocks of two controllers are apart, in milliseconds.
+const SKEW: i64 = 20_000;
 
 pub(crate) struct Env {
     pub(crate) cloud: MemoryCloud,
     /// What the programs see of the cloud: the same, or one with a planted bug.
-    pub(crate) seen: Box<dyn Provider>,
+    pub(crate) seen: Wire,
     pub(crate) slurm: MemorySlurm,
     pub(crate) seen_slurm: Line,
     pub(crate) state: MemoryState,
-    pub(crate) seen_state: Box<dyn State>,
+    pub(crate) backup: Backup,
+    pub(crate) controllers: Vec<Controller>,
     pub(crate) site: Site,
     /// What is ours, whatever the programs take for it.
     identity: Identity,
@@ -47,8 +64,13 @@ pub(crate) struct Env {
 }
 
 impl Env {
-    pub(crate) fn now(&self) -> SystemTime {
-        SystemTime::UNIX_EPOCH + EPOCH + Instant::now().saturating_duration_since(self.begun)
+    /// The time by the clock of a controller.
+    pub(crate) fn now(&self, host: Host) -> SystemTime {
+        let ahead = self.controllers[host].ahead.load(Ordering::Relaxed);
+        let shift = Duration::from_millis(ahead.unsigned_abs());
+        let now =
+            SystemTime::UNIX_EPOCH + EPOCH + Instant::now().saturating_duration_since(self.begun);
+        if ahead < 0 { now - shift } else { now + shift }
     }
 
     pub(crate) fn owns(&self, instance: &Instance) -> bool {
@@ -61,18 +83,19 @@ impl Env {
         all.into_iter().filter(|instance| self.owns(instance)).collect()
     }
 
-    /// Runs a program with all its tools.
+    /// Runs a program with all its tools on a controller.
     pub(crate) async fn program<T>(
         &self,
+        host: Host,
         cancel: Cancel,
         work: impl AsyncFnOnce(&Run<'_>) -> T,
     ) -> T {
         let roster = Roster::new(&self.config);
-        let clock = || self.now();
+        let clock = || self.now(host);
         let tools = Tools {
-            cloud: &*self.seen,
+            cloud: &self.seen,
             slurm: &self.seen_slurm,
-            state: &*self.seen_state,
+            state: &self.controllers[host].seen_state,
             clock: &clock,
             progress: &(),
             files: &self.files,
@@ -102,6 +125,34 @@ pub(crate) enum Fault {
     Outdated,
     /// Whatever has a node's name is taken for ours.
     OwnsAll,
+    /// Nodes are not stopped, and nothing is reconciled.
+    StopsNone,
+    /// What has failed is reported as done.
+    Pretends,
+}
+
+/// One controller or two, which share the state, and whose clocks are not quite the same.
+fn controllers(
+    rng: &mut Rng,
+    (wrap, state, cloud): (&Wrap, &MemoryState, &MemoryCloud),
+    judge: &Arc<Judge>,
+) -> Vec<Controller> {
+    let files = Arc::default();
+    let controller = |ahead| {
+        let read_only = Arc::new(AtomicBool::new(false));
+        let seen_state = Disk {
+            state: (wrap.state)(state.clone(), cloud.clone()),
+            judge: Arc::clone(judge),
+            read_only: Arc::clone(&read_only),
+            files: Arc::clone(&files),
+        };
+        Controller { ahead: AtomicI64::new(ahead), read_only, seen_state }
+    };
+    let mut all = vec![controller(0)];
+    if rng.bool() {
+        all.push(controller(rng.i64(-SKEW..SKEW)));
+    }
+    all
 }
 
 pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
@@ -109,7 +160,9 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     let count = rng.usize(1..=5);
     let list: Hostlist = format!("n[1-{count}]").parse().unwrap();
     let tokens = rng.bool();
-    let cloud = MemoryCloud::new(cloud_settings(rng, tokens));
+    let cloud_settings = cloud_settings(rng, tokens);
+    let lag = cloud_settings.lag;
+    let cloud = MemoryCloud::new(cloud_settings);
     let slurm_settings = slurm_settings(rng, &list);
     let resume_timeout = slurm_settings.resume_timeout;
     let slurm = MemorySlurm::new(slurm_settings);
@@ -126,22 +179,26 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     if wrap.fault == Some(Fault::OwnsAll) {
         site.identity = Identity::by_name();
     }
-    let judge = Judge::new(&cloud, &slurm, foreign);
+    let judge = Judge::new(&cloud, &slurm, foreign, lag);
     let seen = Wire {
         cloud: (wrap.cloud)(cloud.clone()),
         judge: Arc::clone(&judge),
         sends_on: rng.bool(),
         shows_all: rng.bool() || wrap.fault == Some(Fault::OwnsAll),
+        weather: Weather::of(rng),
+        launches: Launches::default(),
     };
     let state = MemoryState::new();
+    let controllers = controllers(rng, (wrap, &state, &cloud), &judge);
     Arc::new(Env {
-        seen: Box::new(seen),
+        seen,
         seen_slurm: Line {
             slurm: slurm.clone(),
             judge: Arc::clone(&judge),
             outdated: wrap.fault == Some(Fault::Outdated),
         },
-        seen_state: (wrap.state)(state.clone(), cloud.clone()),
+        backup: Backup::default(),
+        controllers,
         cloud,
         slurm,
         state,
@@ -182,7 +239,9 @@ fn cloud_settings(rng: &mut Rng, tokens: bool) -> MemoryCloudSettings {
     settings.address = Span::millis(0, *rng.choice(&[500, 3_000, 15_000]).unwrap());
     settings.terminate = Span::millis(1_000, 10_000);
     settings.linger = Duration::from_secs(rng.u64(0..300));
-    settings.lag = Duration::from_millis(rng.u64(0..3_000));
+    let longest = *rng.choice(&[3_000, 60_000]).unwrap();
+    settings.lag = Duration::from_millis(rng.u64(0..longest));
+    settings.reorders = rng.bool();
     settings.page = *rng.choice(&[2, 100]).unwrap();
     settings
 }
@@ -229,47 +288,4 @@ async fn foreign(cloud: &MemoryCloud, nodes: &Hostlist) -> Vec<String> {
         ids.push(cloud.launch(&spec).await.unwrap().id.as_str().to_owned());
     }
     ids
-}
-
-/// Faults of the cloud, until it is calm again.
-pub(crate) fn trouble(rng: &mut Rng, env: &Env) {
-    let cloud = &env.cloud;
-    let mut chance = |operation, trouble, most: f64| {
-        if rng.bool() {
-            cloud.inject_randomly(operation, trouble, rng.f64() * most);
-        }
-    };
-    chance(None, InjectedFault::Refuse(ErrorKind::Throttled), 0.3);
-    chance(None, InjectedFault::Refuse(ErrorKind::Unavailable), 0.3);
-    chance(None, InjectedFault::LoseResponse, 0.2);
-    chance(None, InjectedFault::LoseRequest, 0.2);
-    chance(None, InjectedFault::Delay(Duration::from_secs(7)), 0.2);
-    chance(Some(ApiOperation::List), InjectedFault::Flap, 0.1);
-    chance(Some(ApiOperation::Launch), InjectedFault::Refuse(ErrorKind::Capacity), 0.6);
-    chance(Some(ApiOperation::Launch), InjectedFault::Refuse(ErrorKind::Quota), 0.3);
-    chance(Some(ApiOperation::Launch), InjectedFault::FailLater(ErrorKind::Capacity), 0.5);
-    chance(Some(ApiOperation::Launch), InjectedFault::FailLater(ErrorKind::Unavailable), 0.2);
-    let foreign = u32::try_from(FOREIGN).unwrap();
-    if rng.u8(0..4) == 0 {
-        cloud.set_quota(Some(foreign + rng.u32(0..3)));
-    }
-    if rng.u8(0..4) == 0 {
-        let zone = rng.bool().then(|| Zone::new("zone-1"));
-        cloud.set_capacity(ShapeName::new("small"), zone, Some(foreign + rng.u32(0..3)));
-        cloud.set_late_capacity(rng.bool());
-    }
-    if rng.u8(0..4) == 0 {
-        cloud.set_throttle(Some(Throttle { rate: 2.0, burst: 3.0 }));
-    }
-}
-
-/// The cloud is well again, and has room.
-pub(crate) fn calm(env: &Env) {
-    env.cloud.clear_faults();
-    env.cloud.set_quota(None);
-    env.cloud.set_throttle(None);
-    env.cloud.set_late_capacity(false);
-    for zone in [None, Some(Zone::new("zone-1"))] {
-        env.cloud.set_capacity(ShapeName::new("small"), zone, None);
-    }
 }

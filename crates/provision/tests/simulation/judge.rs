@@ -24,44 +24,60 @@ pub(crate) enum Who {
     Nobody,
     /// The program that slurmctld called as its so manieth.
     Program(usize),
-    /// A reconcile that began then.
-    Reconcile(Instant),
+    /// The reconcile that began as the so manieth.
+    Reconcile(usize),
 }
 
 #[derive(Debug)]
 pub(crate) struct Judge {
-    cloud: MemoryCloud,
+    pub(super) cloud: MemoryCloud,
     slurm: MemorySlurm,
     foreign: Vec<String>,
     begun: Instant,
+    /// How far listings are behind at most.
+    pub(super) lag: Duration,
     seen: Mutex<Seen>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
-    who: Who,
+pub(super) struct Seen {
+    pub(super) who: Who,
     verdict: Option<String>,
     /// Machines that Slurm takes for their nodes, by instance.
     machines: BTreeMap<String, NodeName>,
     /// Since when Slurm has the nodes of these machines powered down.
     orphans: BTreeMap<String, Instant>,
     /// When reconciles began, and ended.
-    reconciles: BTreeMap<Instant, Option<Instant>>,
+    reconciles: Vec<(Instant, Option<Instant>)>,
     /// Those to whom slurmctld has not answered.
     unheard: Vec<Who>,
     /// Launches that were refused because their tokens are used up, and for which node.
     used_up: Vec<(Who, String)>,
     /// Since when jobs run.
     jobs: BTreeMap<JobId, Instant>,
+    /// Who told slurmctld what about which node.
+    pub(super) told: Vec<(Who, NodeName, NodeAction)>,
+    /// When slurmctld last took the address of a node.
+    pub(super) addressed: BTreeMap<NodeName, Instant>,
+    /// Those to whom the cloud has not shown all that there is.
+    pub(super) misled: Vec<Who>,
+    /// What programs noted and reported, if anybody wants to know.
+    pub(super) story: Option<Vec<(u64, String)>>,
 }
 
 impl Judge {
-    pub(crate) fn new(cloud: &MemoryCloud, slurm: &MemorySlurm, foreign: Vec<String>) -> Arc<Self> {
+    pub(crate) fn new(
+        cloud: &MemoryCloud,
+        slurm: &MemorySlurm,
+        foreign: Vec<String>,
+        lag: Duration,
+    ) -> Arc<Self> {
         let judge = Arc::new(Self {
             cloud: cloud.clone(),
             slurm: slurm.clone(),
             foreign,
             begun: Instant::now(),
+            lag,
             seen: Mutex::default(),
         });
         let watching = Arc::downgrade(&judge);
@@ -100,9 +116,9 @@ impl Judge {
 
     /// A reconcile begins.
     pub(crate) fn reconciles(&self) -> Who {
-        let now = Instant::now();
-        self.seen().reconciles.insert(now, None);
-        Who::Reconcile(now)
+        let reconciles = &mut self.seen().reconciles;
+        reconciles.push((Instant::now(), None));
+        Who::Reconcile(reconciles.len() - 1)
     }
 
     /// slurmctld has not answered: whoever asked cannot know.
@@ -131,8 +147,8 @@ impl Judge {
 
     /// A process has ended, or was killed.
     pub(crate) fn ended(&self, who: Who) {
-        if let Who::Reconcile(begun) = who {
-            self.seen().reconciles.insert(begun, Some(Instant::now()));
+        if let Who::Reconcile(number) = who {
+            self.seen().reconciles[number].1 = Some(Instant::now());
         }
     }
 
@@ -194,7 +210,7 @@ impl Judge {
         }
     }
 
-    fn is_foreign(&self, id: &str) -> bool {
+    pub(super) fn is_foreign(&self, id: &str) -> bool {
         self.foreign.iter().any(|foreign| foreign == id)
     }
 
@@ -245,13 +261,13 @@ impl Judge {
     fn hasty(&self, before: &Instance) -> Result<(), String> {
         let ends = !before.state.is_leaving() && before.state != InstanceState::Failed;
         let seen = self.seen();
-        let (Who::Reconcile(begun), true) = (seen.who, ends) else {
+        let (Who::Reconcile(number), true) = (seen.who, ends) else {
             return Ok(());
         };
         let since = seen.orphans.get(before.id.as_str());
         let earlier = |since: &Instant| {
-            let others = seen.reconciles.iter().filter(|(at, _)| **at < begun);
-            others.into_iter().any(|(_, ended)| ended.is_none_or(|ended| ended >= *since))
+            let mut others = seen.reconciles[..number].iter();
+            others.any(|(_, ended)| ended.is_none_or(|ended| ended >= *since))
         };
         if since.is_some_and(earlier) {
             return Ok(());
@@ -261,6 +277,14 @@ impl Judge {
 
     /// A change of a node's state: never one that ends a job on a machine that works.
     fn told(&self, told: &StateChange<'_>) {
+        {
+            let seen = &mut *self.seen();
+            seen.told.push((seen.who, told.node.name.clone(), told.action));
+        }
+        self.disturbs(told);
+    }
+
+    fn disturbs(&self, told: &StateChange<'_>) {
         let ends = match told.action {
             NodeAction::PowerDownForce | NodeAction::Down => true,
             NodeAction::PowerDown
@@ -285,12 +309,21 @@ impl Judge {
         }
     }
 
-    fn says(&self, what: &str) {
+    /// A line of the story.
+    pub(crate) fn tells(&self, line: impl FnOnce() -> String) {
+        let at = Instant::now().saturating_duration_since(self.begun).as_millis();
+        let seen = &mut *self.seen();
+        if let Some(story) = &mut seen.story {
+            story.push((u64::try_from(at).unwrap(), format!("{:?}: {}", seen.who, line())));
+        }
+    }
+
+    pub(super) fn says(&self, what: &str) {
         let at = Instant::now().saturating_duration_since(self.begun);
         self.seen().verdict.get_or_insert_with(|| format!("{what} (at {at:?})"));
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    pub(super) fn seen(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -43,7 +43,9 @@ impl Controller for Line {
     }
 
     async fn set_addresses(&self, addresses: &[NodeAddress]) -> Result<()> {
-        self.slurm.set_addresses(addresses).await
+        self.slurm.set_addresses(addresses).await?;
+        self.judge.addressed(addresses.iter().map(|it| it.node.clone()));
+        Ok(())
     }
 
     async fn set_state(

@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 /// The seeds that are tried; the bug has to show in one of them.
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 2_000;
 
 /// What a cloud does wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ enum Lie {
     LaunchesNone,
     /// Has used up every token before.
     UsedUp,
+    /// Knows an instance by its id only if listings show it.
+    OnlyLists,
 }
 
 #[derive(Debug)]
@@ -52,15 +54,24 @@ impl Provider for Liar {
                 }
                 Ok(all)
             }
-            Lie::KeepsAll | Lie::LaunchesNone | Lie::UsedUp => self.0.list(filter).await,
+            Lie::KeepsAll | Lie::LaunchesNone | Lie::UsedUp | Lie::OnlyLists => {
+                self.0.list(filter).await
+            }
         }
     }
 
     async fn get(&self, id: &InstanceId) -> Result<Instance> {
-        if self.1 == Lie::ShowsNothing {
-            return Err(Error::new(ErrorKind::NotFound, ApiOperation::Get));
+        let missing = || Error::new(ErrorKind::NotFound, ApiOperation::Get);
+        match self.1 {
+            Lie::ShowsNothing => Err(missing()),
+            Lie::OnlyLists => {
+                let all = self.0.list(&InstanceFilter::default()).await?;
+                all.into_iter().find(|one| one.id == *id).ok_or_else(missing)
+            }
+            Lie::ShowsOthers | Lie::KeepsAll | Lie::LaunchesNone | Lie::UsedUp => {
+                self.0.get(id).await
+            }
         }
-        self.0.get(id).await
     }
 
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
@@ -78,16 +89,18 @@ impl Provider for Liar {
                 tokio::time::sleep(std::time::Duration::from_millis(50)).await;
                 Err(Error::new(ErrorKind::TokenUsedUp, ApiOperation::Launch))
             }
-            Lie::ShowsOthers | Lie::KeepsAll => self.0.launch(spec).await,
+            Lie::ShowsOthers | Lie::KeepsAll | Lie::OnlyLists => self.0.launch(spec).await,
         }
     }
 
     async fn terminate(&self, id: &InstanceId) -> Result<()> {
         match self.1 {
             Lie::KeepsAll => Ok(()),
-            Lie::ShowsNothing | Lie::ShowsOthers | Lie::LaunchesNone | Lie::UsedUp => {
-                self.0.terminate(id).await
-            }
+            Lie::ShowsNothing
+            | Lie::ShowsOthers
+            | Lie::LaunchesNone
+            | Lie::UsedUp
+            | Lie::OnlyLists => self.0.terminate(id).await,
         }
     }
 
@@ -115,7 +128,7 @@ impl Provider for Liar {
 /// Programs with a state that has this bug.
 macro_rules! slipping {
     ($slip:expr) => {
-        Wrap { state: |state, cloud| Box::new(Slipping(state, cloud, $slip)), ..honest() }
+        Wrap { state: |state, cloud| Box::new(Slipping::new(state, cloud, $slip)), ..honest() }
     };
 }
 
@@ -179,8 +192,34 @@ fn a_touched_instance_of_others_is_caught() {
 
 #[test]
 fn an_instance_that_nobody_ends_is_caught() {
+    catches(&Wrap { fault: Some(Fault::StopsNone), ..honest() }, "leak");
+}
+
+#[test]
+fn a_termination_that_has_not_happened_is_caught() {
     let cloud = |cloud| -> Arc<dyn Provider> { Arc::new(Liar(cloud, Lie::KeepsAll)) };
-    catches(&Wrap { cloud, ..honest() }, "leak");
+    catches(&Wrap { cloud, ..honest() }, "pretended");
+}
+
+#[test]
+fn a_failure_that_is_reported_as_done_is_caught() {
+    catches(&Wrap { fault: Some(Fault::Pretends), ..honest() }, "pretended");
+}
+
+#[test]
+fn a_lock_that_the_other_controller_does_not_see_is_caught() {
+    catches(&slipping!(Slip::LocksApart), "two live");
+}
+
+#[test]
+fn a_cool_down_of_a_clock_that_was_ahead_is_caught() {
+    catches(&slipping!(Slip::TrustsClocks), "job");
+}
+
+#[test]
+fn an_instance_that_is_only_looked_for_in_listings_is_caught() {
+    let cloud = |cloud| -> Arc<dyn Provider> { Arc::new(Liar(cloud, Lie::OnlyLists)) };
+    catches(&Wrap { cloud, ..honest() }, "two live");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use hostlist::NodeName;
 use provision::plan::FindingKind;
 use provision::state::{Document, Event, MemoryState, NodeLock, NodeRecord, Result, State};
 use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 /// What goes wrong with what is remembered.
@@ -17,11 +18,21 @@ pub(crate) enum Slip {
     NeverKept,
     /// Everything has been seen before.
     AllSeen,
+    /// A lock that another controller does not see.
+    LocksApart,
+    /// What was written down by a clock that was ahead lasts until then.
+    TrustsClocks,
 }
 
 /// A state with a bug in it.
 #[derive(Debug)]
-pub(crate) struct Slipping(pub(crate) MemoryState, pub(crate) MemoryCloud, pub(crate) Slip);
+pub(crate) struct Slipping {
+    state: MemoryState,
+    cloud: MemoryCloud,
+    slip: Slip,
+    /// The nodes that this controller has locked.
+    locked: Arc<Mutex<BTreeSet<NodeName>>>,
+}
 
 /// A lock that is none, or that keeps nothing.
 #[derive(Debug)]
@@ -41,12 +52,64 @@ impl NodeLock for Loose {
     }
 }
 
+/// The lock of one controller.
+#[derive(Debug)]
+struct Apart {
+    lock: Option<Box<dyn NodeLock>>,
+    record: NodeRecord,
+    node: NodeName,
+    locked: Arc<Mutex<BTreeSet<NodeName>>>,
+}
+
+impl NodeLock for Apart {
+    fn record(&self) -> NodeRecord {
+        self.record.clone()
+    }
+
+    fn keep(&mut self, record: &NodeRecord) -> Result<()> {
+        self.record = record.clone();
+        self.lock.as_mut().map_or(Ok(()), |lock| lock.keep(record))
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        self.locked.lock().unwrap().remove(&self.node);
+    }
+}
+
 impl Slipping {
+    pub(crate) fn new(state: MemoryState, cloud: MemoryCloud, slip: Slip) -> Self {
+        Self { state, cloud, slip, locked: Arc::default() }
+    }
+
+    fn lock_apart(&self, node: &NodeName) -> Result<Option<Box<dyn NodeLock>>> {
+        if !self.locked.lock().unwrap().insert(node.clone()) {
+            return Ok(None);
+        }
+        let lock = self.state.try_lock(node)?;
+        let (record, locked) = (self.state.record(node), Arc::clone(&self.locked));
+        Ok(Some(Box::new(Apart { lock, record, node: node.clone(), locked })))
+    }
+
+    /// The cool-downs as if all of them had begun long ago.
+    fn trusted(&self) -> Result<Option<String>> {
+        let stored = self.state.load(Document::Cooldowns)?;
+        Ok(stored.map(|text| {
+            let mut parts = text.split("\"opened\":");
+            let first = parts.next().unwrap().to_owned();
+            parts.fold(first, |text, part| {
+                let rest = part.trim_start_matches(|digit: char| digit.is_ascii_digit());
+                format!("{text}\"opened\":0{rest}")
+            })
+        }))
+    }
+
     /// A sighting, long ago, of whatever can be seen.
     fn all_seen(&self) -> String {
         let mut seen = Vec::new();
         for kind in [FindingKind::Orphan, FindingKind::Stuck, FindingKind::Ghost] {
-            for instance in self.1.instances() {
+            for instance in self.cloud.instances() {
                 let node = instance.tags.get("node").unwrap_or_default();
                 seen.push((kind.as_str(), format!("{node} {}", instance.id), 0));
                 seen.push((kind.as_str(), node.to_owned(), 0));
@@ -58,8 +121,11 @@ impl Slipping {
 
 impl State for Slipping {
     fn try_lock(&self, node: &NodeName) -> Result<Option<Box<dyn NodeLock>>> {
-        let lock = self.0.try_lock(node)?;
-        Ok(match (self.2, lock) {
+        if self.slip == Slip::LocksApart {
+            return self.lock_apart(node);
+        }
+        let lock = self.state.try_lock(node)?;
+        Ok(match (self.slip, lock) {
             (Slip::NeverLocked, None) => {
                 Some(Box::new(Loose { _held: None, record: NodeRecord::default() }))
             }
@@ -71,21 +137,22 @@ impl State for Slipping {
     }
 
     fn record(&self, node: &NodeName) -> NodeRecord {
-        self.0.record(node)
+        self.state.record(node)
     }
 
     fn history(&self) -> Result<history::Log> {
-        self.0.history()
+        self.state.history()
     }
 
     fn events_after(&self, position: Position) -> Result<(Vec<Event>, Position)> {
-        self.0.events_after(position)
+        self.state.events_after(position)
     }
 
     fn load(&self, document: Document) -> Result<Option<String>> {
-        match (self.2, document) {
+        match (self.slip, document) {
             (Slip::AllSeen, Document::Sightings) => Ok(Some(self.all_seen())),
-            _ => self.0.load(document),
+            (Slip::TrustsClocks, Document::Cooldowns) => self.trusted(),
+            _ => self.state.load(document),
         }
     }
 
@@ -94,22 +161,22 @@ impl State for Slipping {
         document: Document,
         change: &mut dyn FnMut(Option<&str>) -> String,
     ) -> Result<bool> {
-        self.0.change(document, change)
+        self.state.change(document, change)
     }
 
     fn note(&self, event: &Event) -> Result<()> {
-        self.0.note(event)
+        self.state.note(event)
     }
 
     fn ask_to_yield(&self, nodes: &[NodeName], until: SystemTime) -> Result<()> {
-        self.0.ask_to_yield(nodes, until)
+        self.state.ask_to_yield(nodes, until)
     }
 
     fn stop_asking(&self, nodes: &[NodeName]) -> Result<()> {
-        self.0.stop_asking(nodes)
+        self.state.stop_asking(nodes)
     }
 
     fn asked_to_yield(&self, now: SystemTime) -> Result<BTreeSet<NodeName>> {
-        self.0.asked_to_yield(now)
+        self.state.asked_to_yield(now)
     }
 }
