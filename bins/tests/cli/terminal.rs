@@ -111,9 +111,11 @@ fn an_operator_is_told_what_is_waited_for() {
     let (_, address) = text.split_once("endpoint: ").unwrap();
     let there = format!("http://{}", silent.local_addr().unwrap());
     stage.write("startnode.yaml", &text.replace(address.lines().next().unwrap(), &there));
-    let list = program("listnodes");
-    let line = format!("timeout --foreground --signal INT 5 {list} --config startnode.yaml");
-    let drawn = shell(&stage, "", &line).stdout;
-    let waits = format!("{OVER}waiting for the cloud and slurmctld");
-    assert!(drawn.contains(&waits), "{drawn:?}");
+    for (name, arguments) in [("listnodes", ""), ("stopnode", "--all --force")] {
+        let path = program(name);
+        let line = format!("timeout --foreground --signal INT 5 {path} {arguments}");
+        let drawn = shell(&stage, "", &format!("{line} --config startnode.yaml")).stdout;
+        let waits = format!("{OVER}waiting for the cloud and slurmctld");
+        assert!(drawn.contains(&waits), "{name}: {drawn:?}");
+    }
 }

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 const NODE: &str = "vm-standard2-1-ad1-0001";
 const OTHER: &str = "vm-standard2-1-ad1-0002";
 
+/// How long a program may take that has nothing to wait for, on a machine that is busy.
+const SOON: Duration = Duration::from_secs(10);
+
 /// A cluster whose slurmctld is given up after seconds.
 fn cluster() -> Fixture {
     let impatient =
@@ -104,17 +107,21 @@ fn a_cloud_that_nobody_reaches_is_not_an_empty_one_and_not_waited_for() {
     let (_, address) = text.split_once("endpoint: ").unwrap();
     let address = address.lines().next().unwrap();
     stage.write("startnode.yaml", &text.replace(address, "http://127.0.0.1:9"));
-    let begun = Instant::now();
-    let preview = stage.run("stopnode", &["--all", "--dry-run"]).with_code(1);
+    // It took four minutes.
+    let at_once = |name, arguments: &[&str]| {
+        let begun = Instant::now();
+        let ended = stage.run(name, arguments).with_code(1);
+        assert!(begun.elapsed() < SOON, "{:?}: {ended:#?}", begun.elapsed());
+        ended
+    };
+    let preview = at_once("stopnode", &["--all", "--dry-run"]);
     assert!(preview.stdout.contains("stop all: not known what is to be done"), "{preview:#?}");
     assert!(!preview.stdout.contains("nothing to do"), "{preview:#?}");
-    let forced = stage.run("stopnode", &["--all", "--force"]).with_code(1);
+    let forced = at_once("stopnode", &["--all", "--force"]);
     assert_eq!(forced.stderr.matches("no connection to").count(), 1, "{forced:#?}");
     let log = stage.read("log/elastic.log");
     assert!(log.contains("0 nodes, 0 failed; the instances could not be listed"), "{log}");
-    stage.run("listnodes", &[]).with_code(1).saying(&["no connection to 127.0.0.1"]);
-    // It took four minutes.
-    assert!(begun.elapsed() < Duration::from_mins(1), "{:?}", begun.elapsed());
+    at_once("listnodes", &[]).saying(&["no connection to 127.0.0.1"]);
 }
 
 #[test]
