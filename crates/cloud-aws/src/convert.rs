@@ -19,6 +19,7 @@ pub(crate) fn instance(from: wire::Instance) -> (Instance, bool) {
     instance.tags = tags;
     instance.shape = from.instance_type.map(ShapeName::new);
     instance.zone = from.placement.and_then(|place| place.availability_zone).map(Zone::new);
+    instance.preemptible = from.instance_lifecycle.as_deref() == Some("spot");
     let addresses = [from.private_ip_address, from.ipv6_address];
     instance.address = addresses.into_iter().flatten().find_map(|text| text.parse().ok());
     instance.created = from.launch_time.as_deref().and_then(wire::moment);

@@ -23,6 +23,8 @@ pub struct Instance {
     pub shape: Option<ShapeName>,
     /// Its zone.
     pub zone: Option<Zone>,
+    /// True if the cloud shows that it may take the instance away at any time.
+    pub preemptible: bool,
     /// Where it is inside of its zone, from the widest unit to the narrowest, as far as the cloud shows it.
     pub location: Vec<String>,
     /// The image on its boot disk. Nova reports the new one as soon as a rebuild starts, so it is meaningful only while the
@@ -48,6 +50,7 @@ impl Instance {
             tags: Tags::new(),
             shape: None,
             zone: None,
+            preemptible: false,
             location: Vec::new(),
             image: None,
             address: None,
@@ -63,6 +66,7 @@ impl Instance {
             tags: spec.tags.clone(),
             shape: Some(spec.shape.clone()),
             zone: spec.zone.clone(),
+            preemptible: spec.preemptible,
             image: Some(spec.image.clone()),
             ..Self::new(id, spec.name.clone(), InstanceState::Pending)
         }

@@ -15,6 +15,7 @@ pub(crate) fn instance(from: wire::Instance) -> Instance {
     instance.tags = from.freeform_tags.into_iter().collect();
     instance.shape = from.shape.map(ShapeName::new);
     instance.zone = from.availability_domain.map(Zone::new);
+    instance.preemptible = from.preemptible_instance_config.is_some();
     instance.location = from.fault_domain.into_iter().collect();
     let image = from.source_details.and_then(|source| source.image_id).or(from.image_id);
     instance.image = image.map(ImageId::new);

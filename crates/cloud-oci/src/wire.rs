@@ -1,5 +1,6 @@
 //! The used parts of OCI's responses. Unknown fields are ignored, and missing ones are none.
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ pub(crate) struct Instance {
     pub(crate) shape: Option<String>,
     pub(crate) availability_domain: Option<String>,
     pub(crate) fault_domain: Option<String>,
+    pub(crate) preemptible_instance_config: Option<IgnoredAny>,
     pub(crate) image_id: Option<String>,
     pub(crate) source_details: Option<Source>,
     pub(crate) time_created: Option<String>,

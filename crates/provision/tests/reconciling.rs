@@ -245,3 +245,38 @@ async fn a_job_leaves_nodes_of_a_zone_without_room() {
     assert!(reconcile(&bed).await.is_success());
     assert!(!kept_away("n1") && !kept_away("n2"), "tried again when the cool-down is over");
 }
+
+/// The first two machines of zone 1 fail their health check; the node may also have machines of zone 2.
+#[tokio::test(start_paused = true)]
+async fn a_place_that_yields_two_bad_machines_is_avoided_for_a_time() {
+    let mut bed = Bed::new("n[1-3]");
+    bed.config =
+        conf("NodeName=n[1-3] State=CLOUD CPUs=2 Features=shape=small,ad=1,place1=/1/,place2=/2/");
+    bed.site.policies.cooldown = Duration::from_mins(10);
+    let zone = |bed: &Bed, name: &str| {
+        let live = bed.live().into_iter().find(|one| one.name.as_str() == name);
+        live.and_then(|one| one.zone).map(|zone| zone.to_string())
+    };
+    let start = async |bed: &Bed, name: &str| {
+        let nodes = names(name);
+        let report = bed.run(async |run| run::start(run, &nodes, &[]).await).await;
+        assert!(report.is_success(), "{report:?}");
+    };
+    for name in ["n1", "n2"] {
+        start(&bed, name).await;
+        assert_eq!(zone(&bed, name).as_deref(), Some("zone-1"));
+        let address = bed.live().iter().find_map(|one| one.address).unwrap().to_string();
+        let _ = bed.slurm.register(&node(name), &address, Instant::now());
+        let reason = Reason::new("NHC: bad fan");
+        let drained = name.parse().unwrap();
+        bed.slurm.set_state(&drained, NodeAction::Drain, Some(&reason)).await.unwrap();
+        assert!(reconcile(&bed).await.is_success());
+        sleep(Duration::from_mins(1)).await;
+    }
+    start(&bed, "n3").await;
+    assert_eq!(zone(&bed, "n3").as_deref(), Some("zone-2"), "zone 1 is avoided");
+    bed.run(async |run| run::stop_now(run, &names("n3")).await).await;
+    sleep(Duration::from_mins(15)).await;
+    start(&bed, "n3").await;
+    assert_eq!(zone(&bed, "n3").as_deref(), Some("zone-1"), "until its cool-down is over");
+}

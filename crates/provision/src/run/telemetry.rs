@@ -99,12 +99,16 @@ impl Telemetry {
         if let Some(path) = &run.tools.files.metrics {
             self.add_report(report, millis(run.tools.now()));
             self.add_machines(&tally);
-            // A pool without machines has the value 0.
+            // A pool without machines has the value 0, and so has one without stopped machines where any were ever stopped.
+            let stops = tally.counters.keys().any(|it| it.name == "slurm_elastic_stops_total");
+            let states = if stops { &["running", "stopped"][..] } else { &["running"] };
             for known in
                 tally.counters.keys().filter(|it| it.name == "slurm_elastic_launches_total")
             {
-                let labels = format!("{},{}", label("state", "running"), known.labels);
-                self.gauges.entry(series("machines", labels)).or_default();
+                for state in states {
+                    let labels = format!("{},{}", label("state", state), known.labels);
+                    self.gauges.entry(series("machines", labels)).or_default();
+                }
             }
             let text = metrics(&tally, &self.gauges);
             if let Err(error) = atomic_write::replace(path, text.as_bytes()) {
@@ -113,8 +117,7 @@ impl Telemetry {
         }
     }
 
-    /// Counts machines by the pool that they were launched in. Clouds list neither the size of a flexible shape nor whether a
-    /// machine is preemptible.
+    /// Counts machines by the pool that they were launched in: clouds do not list the size of a flexible shape.
     fn add_machines(&mut self, tally: &Tally) {
         let lives = tally.open.all_open().filter(|life| !life.place.is_unknown());
         let launched: BTreeMap<&str, &Place> =
@@ -172,7 +175,7 @@ fn series(name: &str, labels: String) -> Series {
 fn listed(instance: &Instance) -> Listed {
     let shape = instance.shape.as_ref().map(ToString::to_string);
     let zone = instance.zone.as_ref().map(ToString::to_string);
-    let place = Place { shape, zone, preemptible: false };
+    let place = Place { shape, zone, preemptible: instance.preemptible };
     Listed { id: instance.id.to_string(), state: instance.state.to_string(), place }
 }
 

@@ -159,6 +159,7 @@ impl Scenario {
         instance.image = words.value("image").map(ImageId::new).or(instance.image);
         instance.shape = words.value("shape").map(ShapeName::new);
         instance.zone = words.value("zone").map(Zone::new);
+        instance.preemptible = words.flag("preemptible");
         instance.address = words.value("address").map(|text| text.parse().unwrap());
         let age = words.time("age").unwrap_or(Duration::from_hours(1));
         let ahead = words.time("ahead").map(|ahead| now() + ahead);

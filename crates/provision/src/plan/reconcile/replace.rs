@@ -5,10 +5,11 @@ use crate::plan::reasons::{
     failed_check, is_for_replacement, replacement_cause, replacement_reason,
 };
 use crate::plan::{FindingKind, Handling, ReportStep, SlurmStep, Step, stop::is_theirs};
-use crate::site::Pool;
+use crate::site::{Place, Pool};
 use cloud_core::Instance;
 use hostlist::NodeName;
 use slurmctl::{Node, Reason};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// A place that has yielded two bad machines within this time is avoided.
@@ -83,15 +84,59 @@ impl<'a> Comparison<'a> {
         self.notes.push(Step::Report(ReportStep::NoteBad { node: node.clone(), pool, until }));
     }
 
-    /// The pool of the node's places that the instance is from.
+    /// The pool of the node's places that the instance is from; none if that cannot be said.
     fn pool_of(&self, node: &NodeName, instance: &Instance) -> Option<Pool> {
         let places = self.world.site.places(self.world.conf.get(node)?)?;
-        let is_its = |place: &&crate::site::Place| {
-            let zone = place.zone.is_none() || place.zone == instance.zone;
-            // The cloud shows a flexible shape without its size.
-            let shape = instance.shape.as_ref().map_or("", |shape| shape.as_str());
-            zone && place.shape.as_str().starts_with(shape)
+        let fitting = places.iter().filter(|place| may_be_from(place, instance));
+        let pools: BTreeSet<Pool> = fitting.map(Place::pool).collect();
+        let mut pools = pools.into_iter();
+        pools.next().filter(|_| pools.next().is_none())
+    }
+}
+
+/// True if a launch in the place makes such instances, as far as the cloud shows what they are.
+fn may_be_from(place: &Place, instance: &Instance) -> bool {
+    let shape = instance.shape.as_ref().is_none_or(|shape| is_shape_of(place, shape.as_str()));
+    let zone = place.zone.is_none() || place.zone == instance.zone;
+    shape && zone && place.preemptible == instance.preemptible
+}
+
+/// True if the shape is the place's. The cloud shows a flexible shape without its size.
+fn is_shape_of(place: &Place, shape: &str) -> bool {
+    let size = place.shape.as_str().strip_prefix(shape);
+    let flexible = || shape.to_ascii_lowercase().ends_with(".flex");
+    size.is_some_and(|size| size.is_empty() || (size.starts_with('.') && flexible()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cloud_core::{InstanceId, InstanceName, InstanceState, ShapeName, Zone};
+
+    #[test]
+    fn a_machine_is_from_the_place_with_its_whole_shape_zone_and_kind() {
+        let place = |shape: &str, preemptible| Place {
+            shape: ShapeName::new(shape),
+            zone: Some(Zone::new("AD-1")),
+            subnet: None,
+            preemptible,
+            patience: None,
         };
-        places.iter().find(is_its).or(places.first()).map(crate::site::Place::pool)
+        let machine = |shape: Option<&str>, zone: &str, preemptible| {
+            let (id, name) = (InstanceId::new("i-1"), InstanceName::new("n1"));
+            let mut machine = Instance::new(id, name, InstanceState::Running);
+            machine.shape = shape.map(ShapeName::new);
+            (machine.zone, machine.preemptible) = (Some(Zone::new(zone)), preemptible);
+            machine
+        };
+        let one = machine(Some("VM.Standard2.1"), "AD-1", false);
+        assert!(may_be_from(&place("VM.Standard2.1", false), &one));
+        assert!(!may_be_from(&place("VM.Standard2.16", false), &one));
+        assert!(!may_be_from(&place("VM.Standard2.1", true), &one));
+        assert!(!may_be_from(&place("VM.Standard2.1", false), &machine(None, "AD-2", false)));
+        assert!(may_be_from(&place("VM.Standard2.1", true), &machine(None, "AD-1", true)));
+        let flexible = machine(Some("VM.Standard.E4.Flex"), "AD-1", false);
+        assert!(may_be_from(&place("VM.Standard.E4.Flex.16.256", false), &flexible));
+        assert!(!may_be_from(&place("VM.Standard.E4.Flexible.1", false), &flexible));
     }
 }
