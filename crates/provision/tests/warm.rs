@@ -7,8 +7,9 @@ use cloud_core::{
     ApiOperation, Capability, ErrorKind, ImageId, Instance, InstanceId, InstanceState,
 };
 use history::Lives;
+use provision::plan::{RebuildOptions, Target};
 use provision::state::EventKind::{self, Launched, Started, Stopped, Terminated};
-use provision::{Outcome, Report};
+use provision::{Files, Outcome, Report};
 use slurmctl::memory::{Call, JobSpec};
 use std::time::Duration;
 use tokio::time::{Instant, advance, sleep};
@@ -145,6 +146,53 @@ async fn reconcile_leaves_what_is_kept_and_terminates_what_is_outdated() {
     bed.site.image = Some(ImageId::new("image-2"));
     reconcile(&bed).await;
     assert_eq!(bed.live(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_rebuild_terminates_a_kept_machine_with_another_image_and_leaves_one_with_its_own() {
+    let mut bed = bed();
+    work(&bed).await;
+    let first = kept(&bed).await;
+    let rebuild = async |bed: &Bed| {
+        let _ = bed.slurm.tick();
+        let target = [Target::new(node("n1"))];
+        let options = RebuildOptions::default();
+        let report = bed.run(async |run| run::rebuild(run, &target, options).await).await;
+        report.nodes[&node("n1")].outcome
+    };
+    assert_eq!(rebuild(&bed).await, Outcome::Nothing);
+    assert_eq!(kept(&bed).await.id, first.id);
+    bed.site.image = Some(ImageId::new("image-2"));
+    assert_eq!(rebuild(&bed).await, Outcome::Down);
+    assert_eq!(bed.live(), []);
+    work(&bed).await;
+    assert_eq!(kept(&bed).await.image, Some(ImageId::new("image-2")), "the next start renews it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn metrics_count_what_is_kept_and_a_start_takes_it_from_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut bed = bed();
+    let path = directory.path().join("elastic.prom");
+    bed.files = Files { metrics: Some(path.clone()), ..Files::default() };
+    let machines = async |bed: &Bed, state: &str| {
+        bed.run(async |run| run::reconcile(run).await).await;
+        let text = std::fs::read_to_string(&path).unwrap();
+        let start = format!("slurm_elastic_machines{{state=\"{state}\"");
+        let line = text.lines().find(|line| line.starts_with(&start)).map(str::to_owned);
+        line.and_then(|line| line.rsplit(' ').next().map(str::to_owned)).unwrap_or_default()
+    };
+    work(&bed).await;
+    kept(&bed).await;
+    assert_eq!(
+        (machines(&bed, "stopped").await, machines(&bed, "running").await),
+        ("1".into(), "0".into())
+    );
+    assert_eq!(start(&bed).await.nodes[&node("n1")].outcome, Outcome::Up);
+    assert_eq!(
+        (machines(&bed, "stopped").await, machines(&bed, "running").await),
+        ("0".into(), "1".into())
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -250,8 +250,10 @@ impl<'a> Executor<'a> {
                 (node, Goal::Down(TakeDown { keeps: true, ..self.take_down(vec![id], true) }))
             }
             MachineStep::Terminate { node, ids } => {
-                // A broken instance beside one that works: Slurm may well want the node.
-                let confirms = self.confirms || self.has_found(FindingKind::Orphan, &node);
+                // Slurm may want the node by now: that of a broken instance beside one that works, or one whose machine was off.
+                let confirms = self.confirms
+                    || operation == Operation::Rebuild
+                    || self.has_found(FindingKind::Orphan, &node);
                 let how = self.take_down(ids, stops(operation));
                 (node, Goal::Down(TakeDown { confirms, ..how }))
             }

@@ -16,7 +16,7 @@ use slurmconf::NodeDef;
 /// | one pending or running | adopt |
 /// | one running that booted before Slurm asked | terminate, launch: Slurm would wait for another; of a node that is not elastic, reboot |
 /// | failed, and nothing else | terminate, launch |
-/// | one stopped or stopping | start it if it was kept warm, or if the policy is to; else terminate, launch |
+/// | one stopped or stopping | start it if it was kept warm and is as a launch would make it, or if the policy is to and it was not kept; else terminate, launch |
 /// | one in a state that we do not know | refuse |
 /// | two or more | refuse |
 pub(super) fn bring_up(node: &NodeName, world: World<'_>) -> Result<Step, Refusal> {
@@ -62,6 +62,7 @@ pub(super) fn bring_up_as(
         (InstanceState::Stopping | InstanceState::Stopped, policy) => {
             match (warm::current(&node, one, world), policy) {
                 (None, Stopped::Replace) => launch(&[one]),
+                (None, Stopped::Start) if warm::is_warm(&node, world) => launch(&[one]),
                 (otherwise, _) => {
                     Ok(Step::Machine(MachineStep::StartStopped { node, id, otherwise }))
                 }

@@ -4,7 +4,7 @@ use super::deploy::with_files;
 use super::start::{all_cooling, back, hindrance};
 use super::{
     MachineStep, Operation, Plan, Refusal, ReportStep, SlurmStep, Stage, Step, Why, bring_up,
-    reasons,
+    reasons, warm,
 };
 use crate::cause::Cause;
 use crate::order;
@@ -213,6 +213,9 @@ fn one(target: &Target, options: RebuildOptions, world: World<'_>) -> Result<Ste
     if !options.force {
         undisturbed(node, options.slurm_asks, world)?;
     }
+    if warm::is_off(instance) && warm::is_warm(node, world) {
+        return on_stopped(target, instance, image, world);
+    }
     let step = on_instance(node, instance, image, options, world)?;
     // An instance without the cluster's tags is not replaced.
     match step {
@@ -278,6 +281,24 @@ fn undisturbed(node: &NodeName, slurm_asks: bool, world: World<'_>) -> Result<()
         Some(job) => Err(Refusal::Job(job.id)),
         None if unseen => Err(Refusal::InUse),
         None => Ok(()),
+    }
+}
+
+/// The step for a machine that is kept stopped. If Slurm waits for its node, the node comes up with its image; if not, a
+/// machine with another image goes, and the next start brings one.
+fn on_stopped(
+    target: &Target,
+    instance: &Instance,
+    image: ImageId,
+    world: World<'_>,
+) -> Result<Step, Refusal> {
+    let (node, id) = (target.node.clone(), instance.id.clone());
+    let waits = world.node(&node).is_some_and(|known| known.state.is_powering_up());
+    match (waits, instance.image.as_ref() == Some(&image)) {
+        (true, true) => launch(target, world),
+        (true, false) => recreate(&node, id, image, world),
+        (false, true) => Ok(Step::Report(ReportStep::Nothing { node, why: Why::Stopped })),
+        (false, false) => Ok(Step::Machine(MachineStep::Terminate { node, ids: vec![id] })),
     }
 }
 

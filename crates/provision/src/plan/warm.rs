@@ -6,6 +6,7 @@ use crate::site::Wanted;
 use crate::world::{Standing, World};
 use cloud_core::{Instance, InstanceState};
 use hostlist::NodeName;
+use slurmconf::Features;
 use slurmctl::{Node, NodeReason, StateFlag};
 
 /// What a launch of the node would request now, if its machine is to be kept and this instance is just that; its first
@@ -23,6 +24,12 @@ pub(super) fn current(
         .position(|place| !place.preemptible && world.site.would_make(&wanted, place, instance))?;
     wanted.places.rotate_left(here);
     Some(Box::new(wanted))
+}
+
+/// True for a node whose machine is to be kept.
+pub(super) fn is_warm(node: &NodeName, world: World<'_>) -> bool {
+    let def = world.conf.get(node).filter(|def| def.is_cloud());
+    def.and_then(|def| def.features.as_ref()).is_some_and(Features::is_warm)
 }
 
 /// The step for a node that Slurm powers down, if its machine is kept.
