@@ -7,7 +7,9 @@ use slurmctl::{JobState, Node};
 /// True if nothing more will happen but by new jobs.
 pub(crate) fn is_settled(env: &Env, all: &[Instance]) -> bool {
     let ours = |instance: &&Instance| env.owns(instance);
-    all.iter().filter(ours).all(|instance| instance.state.is_leaving())
+    let at_rest = |instance: &Instance| instance.state.is_leaving() || env.warm.keeps(instance);
+    !env.warm.changes()
+        && all.iter().filter(ours).all(at_rest)
         && env.slurm.all_jobs().iter().all(|job| job.state.is_finished())
         && env.slurm.all_nodes().iter().all(is_at_rest)
 }
@@ -36,7 +38,8 @@ pub(crate) fn at_the_end(env: &Env) -> Result<(), String> {
     for instance in env.ours().iter().filter(|instance| !instance.state.is_leaving()) {
         let node = instance.tags.get("node").unwrap_or_default();
         let known = nodes.iter().find(|known| known.name.as_str() == node);
-        if known.is_none_or(|known| known.state.is_powered_down()) {
+        let asleep = known.is_none_or(|known| known.state.is_powered_down());
+        if asleep && !env.warm.keeps(instance) {
             return Err(format!("leak: {} of {node} is {}", instance.id, instance.state));
         }
     }

@@ -3,6 +3,7 @@
 use crate::simulation::disk::{Backup, Disk};
 use crate::simulation::judge::Judge;
 use crate::simulation::line::Line;
+use crate::simulation::warm::Warm;
 use crate::simulation::wire::{Launches, Weather, Wire};
 use cloud_core::memory::{MemoryCloud, MemoryCloudSettings, Span};
 use cloud_core::{
@@ -59,6 +60,9 @@ pub(crate) struct Env {
     pub(crate) files: Files,
     pub(crate) begun: Instant,
     pub(crate) nodes: Vec<NodeName>,
+    pub(crate) warm: Warm,
+    /// The programs take no notice of a new image.
+    keeps_image: bool,
     /// True if what is forgotten can be found out: the cloud knows launch tokens.
     pub(crate) may_forget: bool,
 }
@@ -91,6 +95,11 @@ impl Env {
         work: impl AsyncFnOnce(&Run<'_>) -> T,
     ) -> T {
         let roster = Roster::new(&self.config);
+        let mut site = self.site.clone();
+        self.judge.wants(self.warm.image());
+        if !self.keeps_image {
+            site.image = Some(self.warm.image());
+        }
         let clock = || self.now(host);
         let tools = Tools {
             cloud: &self.seen,
@@ -102,7 +111,7 @@ impl Env {
             run: "sim",
             cancel,
         };
-        work(&Run { tools, site: &self.site, conf: &roster }).await
+        work(&Run { tools, site: &site, conf: &roster }).await
     }
 }
 
@@ -129,6 +138,10 @@ pub(crate) enum Fault {
     StopsNone,
     /// What has failed is reported as done.
     Pretends,
+    /// A new image in the configuration is not noticed.
+    KeepsImage,
+    /// Machines of all nodes are kept.
+    KeepsAll,
 }
 
 /// One controller or two, which share the state, and whose clocks are not quite the same.
@@ -167,19 +180,19 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     let resume_timeout = slurm_settings.resume_timeout;
     let slurm = MemorySlurm::new(slurm_settings);
     let zoned = rng.bool();
-    let zone = if zoned { ",ad=1" } else { "" };
-    let config = Config::parse(&format!(
-        "NodeName=n[1-{count}] State=CLOUD CPUs=2 Features=shape=small{zone}\n\
-         PartitionName=main Nodes=ALL Default=YES\n"
-    ))
-    .unwrap();
+    let features = if zoned { "shape=small,ad=1" } else { "shape=small" };
+    let nodes = list.node_names().unwrap();
+    let warm = Warm::draw(rng, &nodes, begun);
+    let lines = warm.lines(&nodes, features, wrap.fault == Some(Fault::KeepsAll));
+    let config =
+        Config::parse(&format!("{lines}PartitionName=main Nodes=ALL Default=YES\n")).unwrap();
     let foreign = foreign(&cloud, &list).await;
     let mut site = site(rng, zoned, resume_timeout);
     let identity = site.identity.clone();
     if wrap.fault == Some(Fault::OwnsAll) {
         site.identity = Identity::by_name();
     }
-    let judge = Judge::new(&cloud, &slurm, foreign, lag);
+    let judge = Judge::new(&cloud, &slurm, foreign, (lag, warm.clone()));
     let seen = Wire {
         cloud: (wrap.cloud)(cloud.clone()),
         judge: Arc::clone(&judge),
@@ -208,7 +221,9 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
         config,
         files: Files::default(),
         begun,
-        nodes: list.node_names().unwrap(),
+        nodes,
+        warm,
+        keeps_image: wrap.fault == Some(Fault::KeepsImage),
         may_forget: tokens,
     })
 }
@@ -232,6 +247,9 @@ fn slurm_settings(rng: &mut Rng, nodes: &Hostlist) -> MemorySlurmSettings {
 fn cloud_settings(rng: &mut Rng, tokens: bool) -> MemoryCloudSettings {
     let mut settings = MemoryCloudSettings::default();
     settings.seed = rng.u64(..);
+    if rng.u8(0..8) == 0 {
+        settings.capabilities = settings.capabilities.without(Capability::Stop);
+    }
     if !tokens {
         settings.capabilities = settings.capabilities.without(Capability::LaunchToken);
     }

@@ -1,7 +1,8 @@
 //! Sees everything that programs do, at the very moment when it is done.
 
+use crate::simulation::warm::Warm;
 use cloud_core::memory::{MemoryCloud, Moment, Outcome};
-use cloud_core::{ApiOperation, Instance, InstanceId, InstanceState};
+use cloud_core::{ApiOperation, ImageId, Instance, InstanceId, InstanceState};
 use hostlist::NodeName;
 use slurmctl::memory::{MemorySlurm, StateChange};
 use slurmctl::{JobId, JobState, NodeAction};
@@ -17,7 +18,7 @@ const LAST_WORD: Duration = Duration::from_secs(3);
 const MOST_USED_UP: usize = 4;
 
 /// Whose doing it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Who {
     /// The simulation's own: people, and fate.
     #[default]
@@ -33,6 +34,7 @@ pub(crate) struct Judge {
     pub(super) cloud: MemoryCloud,
     slurm: MemorySlurm,
     foreign: Vec<String>,
+    warm: Warm,
     begun: Instant,
     /// How far listings are behind at most.
     pub(super) lag: Duration,
@@ -63,6 +65,8 @@ pub(super) struct Seen {
     pub(super) misled: Vec<Who>,
     /// What programs noted and reported, if anybody wants to know.
     pub(super) story: Option<Vec<(u64, String)>>,
+    /// The image that each program found in its configuration.
+    images: BTreeMap<Who, ImageId>,
 }
 
 impl Judge {
@@ -70,12 +74,13 @@ impl Judge {
         cloud: &MemoryCloud,
         slurm: &MemorySlurm,
         foreign: Vec<String>,
-        lag: Duration,
+        (lag, warm): (Duration, Warm),
     ) -> Arc<Self> {
         let judge = Arc::new(Self {
             cloud: cloud.clone(),
             slurm: slurm.clone(),
             foreign,
+            warm,
             begun: Instant::now(),
             lag,
             seen: Mutex::default(),
@@ -112,6 +117,12 @@ impl Judge {
     /// Slurm takes these machines for their nodes.
     pub(crate) fn knows(&self, machines: BTreeMap<String, NodeName>) {
         self.seen().machines = machines;
+    }
+
+    /// A program has read its configuration, and found this image there.
+    pub(crate) fn wants(&self, image: ImageId) {
+        let who = self.who();
+        self.seen().images.insert(who, image);
     }
 
     /// A reconcile begins.
@@ -160,7 +171,7 @@ impl Judge {
             let known = nodes.iter().find(|known| known.name.as_str() == name);
             let off =
                 known.is_some_and(|one| one.state.is_powered_down() && !one.state.is_powering_up());
-            off && !instance.state.is_leaving()
+            off && !instance.state.is_leaving() && !self.warm.keeps(instance)
         };
         let now = Instant::now();
         let orphans: BTreeSet<&str> =
@@ -225,13 +236,37 @@ impl Judge {
             return;
         }
         let judged = match event.operation {
-            ApiOperation::Launch | ApiOperation::Start => self.two_live(&moment.instances()),
+            ApiOperation::Launch => self.two_live(&moment.instances()),
+            ApiOperation::Start => {
+                let current = moment.before.as_ref().map_or(Ok(()), |one| self.is_current(one));
+                current.and_then(|()| self.two_live(&moment.instances()))
+            }
+            ApiOperation::Stop => moment.before.as_ref().map_or(Ok(()), |one| self.is_kept(one)),
             ApiOperation::Terminate => moment.before.as_ref().map_or(Ok(()), |one| self.hasty(one)),
             _ => Ok(()),
         };
         if let Err(what) = judged {
             self.says(&what);
         }
+    }
+
+    /// Nobody stops a machine that is not to be kept.
+    fn is_kept(&self, stopped: &Instance) -> Result<(), String> {
+        let node = stopped.tags.get("node").unwrap_or_default();
+        if self.warm.has(stopped) {
+            return Ok(());
+        }
+        Err(format!("kept: {} of {node} was stopped", stopped.id))
+    }
+
+    /// What was kept is started with the image that the program found in its configuration.
+    fn is_current(&self, started: &Instance) -> Result<(), String> {
+        let seen = self.seen();
+        let wanted = seen.images.get(&seen.who);
+        if !self.warm.has(started) || wanted.is_none() || started.image.as_ref() == wanted {
+            return Ok(());
+        }
+        Err(format!("outdated: {} was started with another image", started.id))
     }
 
     /// A machine is asked to go, or to reboot: never one on which a job runs.

@@ -5,9 +5,9 @@
 //! failures, listings that lag by up to a minute, in any order and not whole, answers that come when
 //! nobody waits for them any more, a slurmctld that crashes or does not answer, calls that come
 //! twice, nodes stopped while they start, machines that vanish, are switched off or taken back by the
-//! cloud, clocks that jump by hours, a state directory that is lost, restored or read-only, two
-//! controllers at once, and processes killed at any of their waits. Then the troubles end, and all
-//! has to come right without a hand.
+//! cloud, machines that are kept warm and an image that changes, clocks that jump by hours, a state
+//! directory that is lost, restored or read-only, two controllers at once, and processes killed at any
+//! of their waits. Then the troubles end, and all has to come right without a hand.
 //!
 //! A seed that fails prints itself. It runs again, alone and exactly alike, and tells its life, with
 //! `SIMULATION_SEED=<seed> cargo test -p provision --test it -- --exact simulation::seeds_01_of_16`.
@@ -26,6 +26,7 @@ mod planted;
 mod slips;
 mod story;
 mod trouble;
+mod warm;
 mod wire;
 mod world;
 

@@ -223,6 +223,16 @@ fn an_instance_that_is_only_looked_for_in_listings_is_caught() {
 }
 
 #[test]
+fn a_warm_machine_with_an_old_image_is_caught() {
+    catches(&Wrap { fault: Some(Fault::KeepsImage), ..honest() }, "outdated");
+}
+
+#[test]
+fn a_stop_of_what_is_not_to_be_kept_is_caught() {
+    catches(&Wrap { fault: Some(Fault::KeepsAll), ..honest() }, "kept");
+}
+
+#[test]
 fn a_node_that_needs_a_human_is_caught() {
     catches(&Wrap { fault: Some(Fault::Idle), ..honest() }, "unusable");
 }
