@@ -39,6 +39,7 @@ mod simulation;
 mod site;
 mod slow_launch;
 mod telling;
+mod topology;
 mod unfinished;
 mod used_up;
 mod waiting;

@@ -2,15 +2,15 @@
 //! address to Slurm. A node that cannot come up is returned to Slurm.
 
 use super::node::{History, NodeWork};
-use super::notification::Verdict;
+use super::notification::{Notification, Verdict};
 use super::shared::Leave;
 use crate::cause::Cause;
 use crate::failure::Failure;
-use crate::plan::Clear;
+use crate::plan::{Clear, place_at_start};
 use crate::report::Outcome;
 use crate::site::Wanted;
 use crate::state::EventKind;
-use cloud_core::InstanceId;
+use cloud_core::{Instance, InstanceId};
 use slurmctl::NodeAddress;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -111,11 +111,26 @@ impl NodeWork<'_> {
         notification.comment = self.comment();
         if self.shared.outbox.report_address(notification).await {
             self.note_up(address);
+            self.report_place();
             return Outcome::Up;
         }
         let unreported = || Failure::new(Cause::Slurm, "slurmctld could not be told");
         self.failure.get_or_insert_with(unreported);
         Outcome::Unreported
+    }
+
+    /// Notes where the machine is in Slurm's topology, if there is one that nodes are moved in.
+    pub(super) fn note_place(&mut self, instance: &Instance) {
+        let tools = self.shared.tools;
+        let kept = tools.files.topology.is_some();
+        self.switch = kept.then(|| place_at_start(instance, tools.slurm.version())).flatten();
+    }
+
+    /// Moves the node to its place. Nobody waits for that: reconcile moves it if this fails.
+    fn report_place(&mut self) {
+        if let Some(place) = self.switch.take() {
+            self.shared.outbox.tell(Notification::Topology(place), [self.name.clone()]);
+        }
     }
 
     /// Logs that Slurm knows the address of the node.

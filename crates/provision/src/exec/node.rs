@@ -67,6 +67,8 @@ pub(super) struct NodeWork<'a> {
     starting: Option<LocalBoxFuture<'a, Result<(), Error>>>,
     pub(super) instance: Option<InstanceId>,
     pub(super) address: Option<IpAddr>,
+    /// Where the machine is in Slurm's topology, if Slurm is to know.
+    pub(super) switch: Option<String>,
     pub(super) failure: Option<Failure>,
     /// What the cloud said last against what the node needs; none once it has agreed.
     pub(super) last_refusal: Option<Failure>,
@@ -99,6 +101,7 @@ impl<'a> NodeWork<'a> {
             starting: None,
             instance: None,
             address: None,
+            switch: None,
             failure: None,
             last_refusal: None,
             has_ended: false,

@@ -142,6 +142,7 @@ impl NodeWork<'_> {
             match instance.state {
                 InstanceState::Running if instance.address.is_some() => {
                     self.address = instance.address;
+                    self.note_place(&instance);
                     return Ok(Watched::Up);
                 }
                 InstanceState::Running if self.history == History::Launched => {

@@ -59,7 +59,7 @@ pub use start::start;
 pub use step::{Clear, MachineStep, Reload, ReportStep, SlurmStep, Step};
 pub(crate) use stop::is_wanted_again;
 pub use stop::{stop, stop_all, stop_by_hand, stop_now};
-pub(crate) use topology::with_topology;
+pub(crate) use topology::{place_at_start, with_topology};
 
 use cloud_core::Tags;
 use hostlist::NodeName;

@@ -6,7 +6,6 @@ use crate::world::World;
 use cloud_core::{Instance, InstanceState};
 use hostlist::{Hostlist, NodeName};
 use slurmconf::SlurmVersion;
-use slurmctl::Node;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -53,7 +52,7 @@ pub(crate) fn with_topology(
     }
     let mut by_place: BTreeMap<String, Vec<NodeName>> = BTreeMap::new();
     for (node, switches) in placed {
-        let place = format!("{NAME}:{ROOT}:{}", switches.join(":"));
+        let place = place_of(&switches);
         let known = world.node(&node).and_then(|known| known.topology.as_deref());
         if !known.unwrap_or_default().split(',').any(|known| known == place) {
             by_place.entry(place).or_default().push(node);
@@ -61,6 +60,18 @@ pub(crate) fn with_topology(
     }
     let step = |(place, nodes)| Step::Slurm(SlurmStep::SetTopology { nodes, place });
     plan.stage(Stage::new("places", by_place.into_iter().map(step).collect()).begun(Begin::Always))
+}
+
+/// The place of a machine that has just come up, for releases that move nodes. The machine itself has told nothing yet.
+pub(crate) fn place_at_start(instance: &Instance, version: SlurmVersion) -> Option<String> {
+    let switches = switches(instance, &[]);
+    let moves = version.moves_nodes_in_topologies() && !switches.is_empty();
+    moves.then(|| place_of(&switches))
+}
+
+/// The place below these switches, as Slurm takes it.
+fn place_of(switches: &[String]) -> String {
+    format!("{NAME}:{ROOT}:{}", switches.join(":"))
 }
 
 fn written(plan: Plan, before: &[u8], text: Vec<u8>) -> Plan {
@@ -77,7 +88,7 @@ fn placed(world: World<'_>) -> Places {
     let place = |node: NodeName| {
         let known = world.node(&node).filter(|known| known.state.is_up())?;
         let [one] = world.fleet.standing(&node).here[..] else { return None };
-        let switches = switches(one, known);
+        let switches = switches(one, &location_of(known));
         let runs = one.state == InstanceState::Running && !switches.is_empty();
         runs.then_some((node, switches))
     };
@@ -85,9 +96,8 @@ fn placed(world: World<'_>) -> Places {
 }
 
 /// The switches above a machine. What the machine itself has told is finer than what the cloud lists.
-fn switches(instance: &Instance, known: &Node) -> Vec<String> {
-    let told = location_of(known);
-    let inside = if told.is_empty() { instance.location.clone() } else { told };
+fn switches(instance: &Instance, told: &[String]) -> Vec<String> {
+    let inside = if told.is_empty() { &instance.location } else { told }.to_vec();
     let zone = instance.zone.iter().map(ToString::to_string);
     let mut above = String::new();
     let switch = |unit: String| {

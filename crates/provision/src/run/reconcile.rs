@@ -7,7 +7,7 @@ use super::telemetry::Telemetry;
 use crate::failure::chain;
 use crate::plan::{self, FindingKind, Plan, Sightings, Step, with_topology, without_reservations};
 use crate::report::Report;
-use crate::state::{Document, change_soon};
+use crate::state::{Document, atomic_write, change_soon};
 use hostlist::NodeName;
 use slurmctl::Reservation;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ async fn repair(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Repor
     let mut observation = run.observe_with(SlurmQuery::NodesAndPerhapsJobs).await;
     run.find_silent_addresses(&mut observation).await;
     let reserved = reservations(run, &observation).await;
-    let (first, seen) = planned(run, &memory.before, &reserved, &observation);
+    let (first, seen) = planned(run, memory, &reserved, &observation);
     let nodes: BTreeSet<NodeName> = first.steps().flat_map(Step::nodes).cloned().collect();
     let nodes: Vec<NodeName> = nodes.into_iter().collect();
     if first.is_idle() {
@@ -49,7 +49,7 @@ async fn repair(run: &Run<'_>, memory: &mut Memory, deadline: Instant) -> (Repor
     let mut observation = run.observe_nodes(&mut locked.locks, asked, deadline).await;
     observation.warnings.extend(warnings);
     run.find_silent_addresses(&mut observation).await;
-    let (mut plan, seen) = planned(run, &memory.before, &reserved, &observation);
+    let (mut plan, seen) = planned(run, memory, &reserved, &observation);
     memory.store(run, &seen);
     let is_locked = |node: &NodeName| locked.locks.contains_key(node);
     let others: Vec<NodeName> =
@@ -70,26 +70,19 @@ async fn reservations(run: &Run<'_>, observation: &Observation) -> Vec<Reservati
 /// Plans all repairs, in the cloud and in Slurm. Also returns what was seen.
 fn planned(
     run: &Run<'_>,
-    before: &Sightings,
+    memory: &Memory,
     reserved: &[Reservation],
     observation: &Observation,
 ) -> (Plan, Sightings) {
-    let (plan, seen) = plan::reconcile(before, observation.world(run));
+    let (plan, seen) = plan::reconcile(&memory.before, observation.world(run));
     let plan = without_reservations(plan, reserved, observation.world(run));
-    (placed(run, plan, observation), seen)
-}
-
-/// Adds what brings the topology up to date, if there is one to keep. A file that cannot be read is left as it is.
-fn placed(run: &Run<'_>, plan: Plan, observation: &Observation) -> Plan {
-    let Some(path) = &run.tools.files.topology else {
-        return plan;
+    let plan = match &memory.topology {
+        Some(before) => {
+            with_topology(plan, before, run.tools.slurm.version(), observation.world(run))
+        }
+        None => plan,
     };
-    let before = match std::fs::read(path) {
-        Ok(before) => before,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(_) => return plan,
-    };
-    with_topology(plan, &before, run.tools.slurm.version(), observation.world(run))
+    (plan, seen)
 }
 
 /// Returns the plan of [`reconcile`] without storing sightings.
@@ -98,26 +91,31 @@ pub async fn preview_reconcile(run: &Run<'_>) -> (Plan, Observation) {
     run.find_silent_addresses(&mut observation).await;
     let memory = Memory::load(run);
     let reserved = reservations(run, &observation).await;
-    let (plan, _) = planned(run, &memory.before, &reserved, &observation);
+    let (plan, _) = planned(run, &memory, &reserved, &observation);
     observation.warnings.extend(memory.troubles);
     (plan, observation)
 }
 
-/// The sightings of earlier runs, and errors in storing them: without sightings, most repairs are never made.
+/// What earlier runs have left, and errors with it: without sightings, most repairs are never made.
 struct Memory {
     before: Sightings,
+    /// topology.conf, if there is one to keep. One that cannot be read is left as it is.
+    topology: Option<Vec<u8>>,
     troubles: Vec<String>,
 }
 
 impl Memory {
     fn load(run: &Run<'_>) -> Self {
-        match run.tools.state.load(Document::Sightings) {
-            Ok(text) => Self { before: read(text.as_deref()), troubles: Vec::new() },
-            Err(error) => {
-                let text = format!("cannot read the sightings of the last run: {}", chain(&error));
-                Self { before: Sightings::default(), troubles: vec![text] }
-            }
-        }
+        let mut troubles = Vec::new();
+        let text = run.tools.state.load(Document::Sightings).unwrap_or_else(|error| {
+            troubles.push(format!("cannot read the sightings of the last run: {}", chain(&error)));
+            None
+        });
+        let topology = run.tools.files.topology.as_ref().and_then(|path| {
+            let before = atomic_write::read_followed(path);
+            before.map_err(|error| troubles.push(chain(&error))).ok().map(Option::unwrap_or_default)
+        });
+        Self { before: read(text.as_deref()), topology, troubles }
     }
 
     fn store(&mut self, run: &Run<'_>, seen: &Sightings) {

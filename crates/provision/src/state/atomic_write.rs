@@ -130,6 +130,11 @@ pub(super) fn read(path: &Path) -> Result<Option<String>> {
     safe_open::read(path, LONGEST).map_err(Error::on("read", path))
 }
 
+/// Reads a file of the administrator's, if it exists. Its path may be a link, as for [`replace`].
+pub(crate) fn read_followed(path: &Path) -> Result<Option<Vec<u8>>> {
+    safe_open::read_bytes(&real(path), LONGEST).map_err(Error::on("read", path))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -39,8 +39,14 @@ pub(super) fn open(path: &Path, options: &OpenOptions) -> io::Result<File> {
     Err(io::Error::other("it is replaced all the time"))
 }
 
-/// Reads a file of at most this length, if it exists.
+/// Reads a text of at most this length, if the file exists.
 pub(super) fn read(path: &Path, longest: u64) -> io::Result<Option<String>> {
+    let bytes = read_bytes(path, longest)?;
+    Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+}
+
+/// Reads a file of at most this length, if it exists.
+pub(super) fn read_bytes(path: &Path, longest: u64) -> io::Result<Option<Vec<u8>>> {
     let file = match regular_file(path) {
         Ok(_) => without_waiting(OpenOptions::new().read(true)).open(path),
         Err(error) => Err(error),
@@ -55,7 +61,7 @@ pub(super) fn read(path: &Path, longest: u64) -> io::Result<Option<String>> {
     let mut bytes = Vec::new();
     file.take(longest.saturating_add(1)).read_to_end(&mut bytes)?;
     if u64::try_from(bytes.len()).is_ok_and(|length| length <= longest) {
-        return Ok(Some(String::from_utf8_lossy(&bytes).into_owned()));
+        return Ok(Some(bytes));
     }
     Err(io::Error::other(format!("it has more than {longest} bytes: remove it")))
 }

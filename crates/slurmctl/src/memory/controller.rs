@@ -109,6 +109,10 @@ impl Controller for MemorySlurm {
             .await
     }
 
+    async fn set_topology(&self, nodes: &Hostlist, place: &str) -> Result<()> {
+        self.call("scontrol update topology", |world, _| world.set_topology(nodes, place)).await
+    }
+
     async fn comment(&self, job: JobId, text: &str) -> Result<()> {
         let tried = format!("scontrol update jobid={job}");
         self.call(&tried, |world, _| {

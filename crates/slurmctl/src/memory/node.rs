@@ -55,6 +55,8 @@ pub(super) struct NodeRecord {
     pub(super) last_busy: Option<Seconds>,
     pub(super) instance_id: Option<String>,
     pub(super) comment: Option<String>,
+    /// Its place in the topology, if that is not the one of the file.
+    pub(super) topology: Option<String>,
 }
 
 impl NodeRecord {
@@ -78,6 +80,7 @@ impl NodeRecord {
             last_busy: (!spec.cloud).then_some(0),
             instance_id: None,
             comment: None,
+            topology: None,
             spec,
         }
     }
@@ -194,6 +197,7 @@ impl NodeRecord {
         node.boot_time = self.boot_time.map(time);
         node.instance_id.clone_from(&self.instance_id);
         node.comment.clone_from(&self.comment);
+        node.topology.clone_from(&self.topology);
         node
     }
 }

@@ -141,6 +141,7 @@ impl World {
             node.wants_down = false;
             node.last_busy = None;
             node.instance_id = None;
+            node.topology = None;
             node.not_responding = old;
             node.explain_down("ResumeTimeout reached", !old, now);
             failed.push(node.name().as_str());
@@ -162,6 +163,7 @@ impl NodeRecord {
         self.power = Power::Down;
         self.last_busy = None;
         self.boot_time = None;
+        self.topology = None;
         if self.spec.cloud && resets_address {
             self.address = self.name().to_string();
             self.hostname = self.name().to_string();

@@ -88,6 +88,22 @@ impl World {
         if unknown { Err(unknown_node(tried)) } else { Ok(()) }
     }
 
+    /// Moves nodes in the topology; releases before 25.05 cannot.
+    pub(super) fn set_topology(&mut self, nodes: &Hostlist, place: &str) -> Result<(), Error> {
+        let tried = "scontrol update topology";
+        if !self.settings.version.moves_nodes_in_topologies() {
+            return Err(Error::new(ErrorKind::Refused, tried).because("invalid option: topology"));
+        }
+        let mut unknown = false;
+        for name in nodes {
+            match self.node(&name) {
+                Some(node) => node.topology = Some(place.to_owned()),
+                None => unknown = true,
+            }
+        }
+        if unknown { Err(unknown_node(tried)) } else { Ok(()) }
+    }
+
     fn change(&mut self, name: &NodeName, to: NodeAction, now: Seconds) {
         let resets = self.settings.version.resets_addresses();
         let keeps_reason = self.settings.keeps_reasons();
