@@ -7,7 +7,7 @@ use slurm_testbed::is_busy;
 use std::collections::BTreeSet;
 use std::fs;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a job is looked for whose submission had no answer.
 const LATE: Duration = Duration::from_secs(20);
@@ -75,6 +75,21 @@ impl<C: TestCloud> Cluster<C> {
     /// Waits until a job is in a state; tells what went on if it never is.
     pub fn wait_job(&self, job: u32, state: &str) {
         self.until(&format!("job {job} is {state}"), || self.job(job, "JobState") == state);
+    }
+
+    /// Runs a job on one node that is powered down, and gives the time from slurmctld's call for the node until its slurmd has
+    /// registered.
+    #[must_use]
+    pub fn registers_after(&self, options: &[&str], node: &str) -> Duration {
+        let options = [&["--nodes=1", "--nodelist", node], options].concat();
+        let job = self.submit(&options, "srun hostname");
+        let has = |state: &str| self.node(node).contains(state);
+        self.until("slurmctld calls for the node", || has("POWERING_UP"));
+        let called = Instant::now();
+        self.until("the node has registered", || !has("POWERING_UP") && !has("POWERED_DOWN"));
+        let took = called.elapsed();
+        self.wait_job(job, "COMPLETED");
+        took
     }
 
     /// The hosts that a job of `srun hostname` has printed, each once.

@@ -6,3 +6,4 @@ mod elastic;
 mod images;
 mod persistent;
 mod steps;
+mod warm;
