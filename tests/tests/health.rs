@@ -1,6 +1,6 @@
 //! Machines that fail their health check, or that the cloud takes away, are replaced; what a human drains stays.
 
-use cloud_sim::Notice;
+use cloud_sim::{Notice, State};
 use e2e::{Cluster, USUAL, in_namespaces};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -31,7 +31,8 @@ fn reconcile_until(cluster: &Cluster, what: &str, mut condition: impl FnMut() ->
     });
 }
 
-/// Has Slurm run a health check on every machine, which fails for the nodes of which there is a file in the directory `sick`.
+/// Has Slurm run a health check on every machine and before every job, which fails for the nodes of which there is a file in the
+/// directory `sick`.
 fn check_health(cluster: &Cluster) {
     let (at, bin) = (cluster.dir().display(), cluster.release().dir().join("bin"));
     fs::create_dir(cluster.dir().join("sick")).unwrap();
@@ -45,10 +46,13 @@ fn check_health(cluster: &Cluster) {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let conf = cluster.dir().join("etc/slurm.conf");
     let lines = format!(
-        "HealthCheckProgram={}\nHealthCheckInterval=2\nHealthCheckNodeState=ANY\n",
+        "HealthCheckProgram={0}\nHealthCheckInterval=2\nHealthCheckNodeState=ANY\nProlog={0}\n",
         path.display()
     );
     let text = fs::read_to_string(&conf).unwrap();
+    let parameters = "SchedulerParameters=";
+    assert!(text.contains(parameters), "{text}");
+    let text = text.replace(parameters, &format!("{parameters}nohold_on_prolog_fail,"));
     fs::write(&conf, lines + &text).unwrap();
     cluster.scontrol("reconfigure");
 }
@@ -59,19 +63,15 @@ fn a_machine_that_fails_its_check_is_replaced_and_its_job_completes_elsewhere() 
         let cluster = cluster();
         check_health(&cluster);
         cluster.let_go(&[&format!("sick/{}", node(1))]);
-        // What jobs do on a machine that they find bad. Slurm does not hold them for it.
-        let sick = cluster.dir().join("sick").display().to_string();
-        let script = format!(
-            "if [ -e {sick}/$(hostname) ]; then scontrol requeue $SLURM_JOB_ID; sleep 60; fi; hostname"
-        );
-        let job = cluster.submit(&["--nodes=1", "--requeue"], &script);
+        let job = cluster.submit(&["--nodes=1", "--requeue"], "hostname");
         cluster.until("the machine fails its check", || state(&cluster, &node(1)).contains("FAIL"));
         let bad = machine(&cluster, &node(1)).unwrap();
         reconcile_until(&cluster, "the machine is gone", || {
             machine(&cluster, &node(1)).as_deref() != Some(&bad)
         });
         cluster.wait_job(job, "COMPLETED");
-        assert!(cluster.hosts(job).contains(&node(2)), "{}", cluster.story());
+        assert_eq!(cluster.hosts(job).into_iter().collect::<Vec<_>>(), [node(2)]);
+        assert_eq!(cluster.job(job, "Restarts"), "1", "{}", cluster.story());
         fs::remove_file(cluster.dir().join("sick").join(node(1))).unwrap();
         // With a good machine, the node is as good as any other.
         let again = cluster.submit(&["--nodes=2"], "srun hostname");
@@ -148,13 +148,18 @@ fn a_preempted_job_is_requeued_and_completes_and_a_maintenance_is_reserved() {
         cluster.until("the job is requeued", || cluster.job(job, "Restarts") == "1");
         assert!(cluster.node(&node(1)).contains("preemption notice"), "{}", cluster.story());
         assert!(!reserved().contains("elastic_maintenance"), "the next machine is another");
-        reconcile_until(&cluster, "the machine is gone", || {
-            machine(&cluster, &node(1)).as_deref() != Some(&id)
+        // What was announced happens.
+        cluster.cloud().set_state(&id, State::Terminated);
+        reconcile_until(&cluster, "the node may have another machine", || {
+            let state = state(&cluster, &node(1));
+            state.contains("POWERED_DOWN") && !state.contains("DRAIN")
         });
         assert!(cluster.log("elastic.log").contains("requeued"), "{}", cluster.story());
         cluster.wait_job(job, "RUNNING");
         assert!(!cluster.machines().iter().any(|machine| machine.id == id), "on another machine");
         cluster.let_go(&["end"]);
         cluster.wait_job(job, "COMPLETED");
+        cluster.suspend_after(1);
+        cluster.wait_empty();
     });
 }

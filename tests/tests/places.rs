@@ -8,7 +8,12 @@ const SPOT: &str = "preemptibleInstanceConfig";
 
 const LIMITS: &str = "general: {shape: VM.Standard2.1, zone: '1', max: 2,
   preemptible: {give_up_after: 12s}}
+cheap: {shape: VM.Standard2.1, zone: '1', max: 1, weight: 50, partition: cheap,
+  places: [{shape: VM.Standard2.4}, {shape: VM.Standard2.1}]}
 ";
+
+/// The second place of the group `cheap` costs a quarter of the first.
+const PRICES: &str = "currency: USD\nshapes: {VM.Standard2.1: 0.06, VM.Standard2.4: 0.24}\n";
 
 /// The kinds of machines that were launched since the requests were cleared.
 fn launched(cluster: &Cluster) -> Vec<&'static str> {
@@ -28,8 +33,25 @@ fn run(cluster: &Cluster) -> Vec<&'static str> {
     kinds
 }
 
+/// Runs a job on the group of two places, and gives the shape of its machine.
+fn run_cheap(cluster: &Cluster) -> Vec<String> {
+    cluster.cloud().clear_requests();
+    let job = cluster.submit(&["--partition=cheap"], "srun hostname");
+    cluster.wait_job(job, "COMPLETED");
+    let shapes = cluster.machines().into_iter().map(|machine| machine.shape).collect();
+    cluster.wait_empty();
+    shapes
+}
+
+/// The group's places are tried as they are written, and with prices the cheapest first.
+fn goes_to_the_cheapest(cluster: &Cluster) {
+    assert_eq!(run_cheap(cluster), ["VM.Standard2.4"], "{}", cluster.story());
+    std::fs::write(cluster.dir().join("etc/prices.yaml"), PRICES).unwrap();
+    assert_eq!(run_cheap(cluster), ["VM.Standard2.1"], "{}", cluster.story());
+}
+
 #[test]
-fn spot_gives_way_to_on_demand_after_a_time_and_comes_back() {
+fn spot_gives_way_to_on_demand_after_a_time_and_comes_back_and_the_cheapest_place_is_first() {
     in_namespaces(|| {
         let cluster = Cluster::builder(USUAL)
             .limits(LIMITS)
@@ -53,5 +75,6 @@ fn spot_gives_way_to_on_demand_after_a_time_and_comes_back() {
             stored.is_ok_and(|text| !text.contains("preemptible"))
         });
         assert_eq!(run(&cluster), ["spot"], "{}", cluster.story());
+        goes_to_the_cheapest(&cluster);
     });
 }
