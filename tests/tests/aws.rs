@@ -311,6 +311,10 @@ fn keeps_one(cluster: &Cluster<Aws>) {
     let states = || cluster.present().into_iter().map(|it| it.state).collect::<Vec<_>>();
     cluster.until("one machine is kept", || states() == ["stopped"]);
     let kept = cluster.present();
+    // While its node is powered down, the job would get another one.
+    cluster.until("the nodes sleep", || {
+        cluster.nodes().values().all(|state| state.contains("POWERED_DOWN"))
+    });
     cluster.site().proxy().clear_requests();
     let job = cluster.submit(&["--nodes=1"], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
