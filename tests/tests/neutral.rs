@@ -45,9 +45,9 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
 fn has(text: &str, word: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     lower.match_indices(word).any(|(at, _)| {
-        let is_letter = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphabetic);
-        let begins = text.as_bytes().get(at).is_some_and(u8::is_ascii_uppercase);
-        begins || !is_letter(text.as_bytes()[..at].last())
+        let (before, found) = text.split_at(at);
+        found.starts_with(|first: char| first.is_ascii_uppercase())
+            || !before.ends_with(|last: char| last.is_ascii_alphabetic())
     })
 }
 
