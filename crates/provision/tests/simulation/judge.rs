@@ -168,10 +168,12 @@ impl Judge {
         let nodes = self.slurm.all_nodes();
         let asleep = |instance: &&Instance| {
             let name = instance.tags.get("node").unwrap_or_default();
-            let known = nodes.iter().find(|known| known.name.as_str() == name);
-            let off =
-                known.is_some_and(|one| one.state.is_powered_down() && !one.state.is_powering_up());
-            off && !instance.state.is_leaving() && !self.warm.keeps(instance)
+            let Some(known) = nodes.iter().find(|known| known.name.as_str() == name) else {
+                return false;
+            };
+            let off = known.state.is_powered_down() && !known.state.is_powering_up();
+            let kept = self.warm.keeps(instance) && !known.state.is_down();
+            off && !instance.state.is_leaving() && !kept
         };
         let now = Instant::now();
         let orphans: BTreeSet<&str> =
