@@ -4,3 +4,4 @@
 
 mod format;
 mod lives;
+mod money;
