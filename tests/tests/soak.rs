@@ -67,9 +67,14 @@ fn in_a_browser(page: &Path) {
     let mut browser = Browser::start(1280, 860);
     browser.open(page);
     let drawn = browser.evaluate("timeline.drawn()");
-    assert_eq!(drawn["shown"].as_array().map(Vec::len), Some(16), "lanes: {drawn}");
-    let jobs = drawn["jobs"].as_array().map_or(0, Vec::len);
-    assert_eq!(jobs, 200, "jobs: {drawn}");
+    assert_eq!(
+        drawn["shown"].as_array().map(Vec::len),
+        Some(16),
+        "lanes that fit the filter: {drawn}"
+    );
+    assert_eq!(drawn["lanes"], 16, "lanes that are painted: {drawn}");
+    let jobs = &drawn["jobs"];
+    assert_eq!(jobs, 200, "jobs that are painted: {drawn}");
     assert!(drawn["marks"].as_u64() > Some(0), "refusals are marked: {drawn}");
     assert!(drawn["spans"].as_u64() > Some(100), "{drawn}");
     hover_shows_the_reason(&mut browser);
@@ -101,7 +106,7 @@ fn filters_select_lanes(browser: &mut Browser) {
         browser.type_into("filter", filter);
         let drawn = browser.evaluate("timeline.drawn()");
         let count = |what: &str| drawn[what].as_array().map_or(0, Vec::len);
-        (count("shown"), count("jobs"))
+        (count("shown"), count("bars"))
     };
     let (all, _) = shown("node:ad1-");
     let (one, _) = shown("ad1-0003");

@@ -368,7 +368,7 @@
 
   // For scripts and tests: what was drawn last, and where something is on the page.
   window.timeline = {
-    drawn: () => ({...drawn, shown: lanes.map(lane => nodes[lane.node]), jobs: bars.map(job => job.id)}),
+    drawn: () => ({...drawn, shown: lanes.map(lane => nodes[lane.node]), bars: bars.map(job => job.id)}),
     failures: () => lanes.flatMap((lane, index) => lane.lives.filter(life => life.shown).flatMap(life => marksOf(life).map(([at, reason]) => ({
       node: nodes[lane.node], reason: reasons[reason] ?? "", x: x(at) + canvas.getBoundingClientRect().left,
       y: canvas.getBoundingClientRect().top + lanesTop() + index * LANE + BAR / 2 - box.scrollTop})))),
