@@ -3,6 +3,7 @@
 use crate::fixture::Fixture;
 use crate::slurm::Fake;
 use serde_json::Value;
+use std::fs;
 
 const HOUR: u64 = 3_600_000;
 
@@ -114,8 +115,31 @@ fn what_is_not_known_is_said() {
         .run("cost", &[])
         .with_code(2)
         .saying(&["prices.yaml:2:26: VM.Standard2.1: expected an amount"]);
-    std::fs::remove_file(stage.path("prices.yaml")).unwrap();
+    fs::remove_file(stage.path("prices.yaml")).unwrap();
     stage.run("cost", &[]).with_code(2).saying(&["cannot read DIR/prices.yaml", "set prices_file"]);
     stage.run("cost", &["--since", "soon"]).with_code(2).saying(&["soon is no time"]);
     stage.run("cost", &["--by", "colour"]).with_code(2).saying(&["colour"]);
+}
+
+#[test]
+fn what_machines_cost_is_in_the_metrics_without_a_budget() {
+    let stage = stage();
+    stage.silence();
+    let metrics = format!(", metrics: {}}}", stage.path("elastic.prom").display());
+    let text = stage
+        .read("startnode.yaml")
+        .replace("requests_per_second: 500}", &format!("requests_per_second: 500{metrics}"));
+    stage.write("startnode.yaml", &text);
+    let written = || {
+        let _ = stage.run("reconcile", &["--apply"]);
+        let text = stage.read("elastic.prom");
+        assert!(text.contains("slurm_elastic_reconcile_seconds "), "{text}");
+        ["cost", "budget"].map(|name| text.contains(&format!("slurm_elastic_{name}{{")))
+    };
+    assert_eq!(written(), [true, false]);
+    stage.write("startnode.yaml", &format!("{text}budget: {{per_day: 20}}\n"));
+    assert_eq!(written(), [true, true]);
+    fs::remove_file(stage.path("prices.yaml")).unwrap();
+    stage.write("startnode.yaml", &text);
+    assert_eq!(written(), [false, false]);
 }
