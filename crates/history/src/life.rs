@@ -68,7 +68,7 @@ pub struct Work {
 pub enum Ending {
     /// The machine was terminated, after use or because nobody needed it.
     Terminated,
-    /// The node did not come up.
+    /// The node did not come up, or its slurmd never registered.
     Failed,
     /// It was replaced by another machine, and its end is not in the log.
     Unseen,

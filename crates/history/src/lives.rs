@@ -132,6 +132,8 @@ impl Lives {
         }
         let index = self.open_or_begin(node, event);
         if let Some(life) = self.lives.get_mut(index) {
+            // Another start works on it.
+            life.returned = None;
             if life.instance.is_none() {
                 life.launched = Some(event.at);
                 life.place = event.place();
@@ -169,7 +171,7 @@ impl Lives {
         let Some(life) = self.lives.get_mut(index) else { return };
         // Of two terminations, the first one counts.
         let known = life.end.take().filter(|known| known.how != Ending::Unseen);
-        let end = known.unwrap_or_else(|| ending(life, event.at));
+        let end = known.unwrap_or_else(|| ending(life, event));
         close_work(life, end.at);
         life.end = Some(end);
         if let Some(node) = &life.node
@@ -187,7 +189,7 @@ impl Lives {
         add_jobs(&mut life.jobs, &event.jobs);
         life.returned = Some(refusal(event));
         if life.instance.is_none() {
-            life.end = Some(ending(life, event.at));
+            life.end = Some(ending(life, event));
             self.open.remove(node);
         }
     }
@@ -244,18 +246,19 @@ fn refusal(event: &Event) -> Refusal {
     }
 }
 
-/// The kind of end: a node that never came up has failed.
-fn ending(life: &Life, at: u64) -> End {
-    let why = life.returned.as_ref().or(life.refusals.last());
-    match why.filter(|_| life.up.is_none()) {
-        Some(why) => End {
-            at,
-            how: Ending::Failed,
-            reason: Some(why.reason.clone()),
-            cause: why.cause.clone(),
-        },
-        None => End { at, how: Ending::Terminated, reason: None, cause: None },
-    }
+/// The kind of end: a node that never came up has failed. One whose address Slurm got may still never register.
+fn ending(life: &Life, event: &Event) -> End {
+    let is_used = life.registered.is_some() || !life.work.is_empty();
+    // A machine that is terminated for a cause was given up.
+    let given_up = event.cause.is_some().then(|| refusal(event));
+    let returned = given_up.or_else(|| life.returned.clone());
+    let why = match life.up {
+        Some(_) => returned.filter(|_| !is_used),
+        None => returned.or_else(|| life.refusals.last().cloned()),
+    };
+    let how = if why.is_some() { Ending::Failed } else { Ending::Terminated };
+    let (reason, cause) = why.map(|why| (Some(why.reason), why.cause)).unwrap_or_default();
+    End { at: event.at, how, reason, cause }
 }
 
 fn begin_work(life: &mut Life, event: &Event) {

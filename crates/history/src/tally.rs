@@ -89,7 +89,13 @@ impl Tally {
             EventKind::LaunchFailed => self.count_one("refusals", format!("{cause},{place}")),
             EventKind::ReturnedToSlurm => self.count_one("returned_nodes", cause),
             EventKind::Cooling => self.count_one("cooldowns", format!("{cause},{place}")),
-            EventKind::Terminated => self.count_one("terminations", String::new()),
+            EventKind::Terminated => {
+                self.count_one("terminations", String::new());
+                // Slurm has taken the node back itself.
+                if event.cause.is_some() {
+                    self.count_one("returned_nodes", cause);
+                }
+            }
             EventKind::Stopped => self.count_one("stops", String::new()),
             EventKind::Started => self.count_one("starts", place),
             EventKind::Adopted => self.count_one("adoptions", String::new()),

@@ -81,6 +81,33 @@ fn a_machine_that_fails_ends_and_the_next_place_is_another_life() {
 }
 
 #[test]
+fn a_node_with_an_address_that_never_registers_has_failed() {
+    let up = r#"
+        {"at":20,"run":"a","event":"launched","node":"n1","instance":"i1"}
+        {"at":30,"run":"a","event":"up","node":"n1"}"#;
+    let given_up = r#"{"at":99,"run":"b","event":"terminated","node":"n1","instance":"i1","detail":"did not register","cause":"never_registered"}"#;
+    let returned = r#"{"at":90,"run":"b","event":"returned_to_slurm","node":"n1","detail":"down","cause":"never_registered"}"#;
+    let ended = r#"{"at":99,"run":"c","event":"terminated","node":"n1","instance":"i1"}"#;
+    let registered = r#"{"at":40,"run":"b","event":"registered","node":"n1"}"#;
+    let adopted = r#"{"at":95,"run":"c","event":"adopted","node":"n1","instance":"i1"}"#;
+    for (lines, reason) in [
+        (vec![up, given_up], Some("did not register")),
+        (vec![up, returned, ended], Some("down")),
+        (vec![up, registered, returned, ended], None),
+        (vec![up, returned, adopted, ended], None),
+        (vec![up, ended], None),
+    ] {
+        let all = lives(&lines.join("\n"));
+        let [life] = &all[..] else { panic!("{all:?}") };
+        let end = life.end.as_ref().unwrap();
+        assert_eq!((end.at, end.reason.as_deref()), (99, reason), "{lines:?}");
+        assert_eq!(life.has_failed(), reason.is_some());
+        let cause = reason.map(|_| "never_registered");
+        assert_eq!(end.cause.as_deref(), cause);
+    }
+}
+
+#[test]
 fn an_end_that_is_seen_late_belongs_to_its_own_machine() {
     let all = lives(
         r#"

@@ -48,6 +48,8 @@ words! {
         Unhealthy = "unhealthy",
         /// The cloud takes the machine away.
         Preempted = "preempted",
+        /// The machine runs, and its slurmd did not register before `ResumeTimeout`.
+        NeverRegistered = "never_registered",
     }
 }
 
@@ -77,6 +79,7 @@ impl Cause {
             Self::MaxNodes => "max_nodes reached",
             Self::Unhealthy => "unhealthy machines",
             Self::Preempted => "preempted",
+            Self::NeverRegistered => "did not register",
         }
     }
 }

@@ -280,3 +280,42 @@ async fn a_place_that_yields_two_bad_machines_is_avoided_for_a_time() {
     start(&bed, "n3").await;
     assert_eq!(zone(&bed, "n3").as_deref(), Some("zone-1"), "until its cool-down is over");
 }
+
+/// What is gone costs nothing, whoever has ended it: the log is all that `cost` has.
+#[tokio::test(start_paused = true)]
+async fn the_end_of_a_machine_that_somebody_else_has_ended_is_noted_once() {
+    let bed = Bed::new("n1");
+    let (_, request) = bed.job(1).await;
+    bed.run(async |run| run::start(run, &names("n1"), &groups(&request)).await).await;
+    let id = bed.live().remove(0).id;
+    bed.cloud.terminate(&id).await.unwrap();
+    let ends = || {
+        let log = bed.state.history().unwrap();
+        let is_end = |event: &&history::Event| {
+            event.event == history::EventKind::Terminated
+                && event.instance.as_deref() == Some(id.as_str())
+        };
+        log.events.iter().filter(is_end).map(|event| event.at).collect::<Vec<_>>()
+    };
+    sleep(Duration::from_mins(1)).await;
+    reconcile(&bed).await;
+    assert_eq!(ends(), [0_u64; 0], "a listing may lag behind its launch");
+    sleep(bed.site.policies.grace).await;
+    // An answer that is not one says nothing.
+    let refused = InjectedFault::Refuse(ErrorKind::Forbidden);
+    bed.cloud.inject_randomly(Some(ApiOperation::Get), refused, 1.0);
+    reconcile(&bed).await;
+    assert_eq!(ends(), [0_u64; 0]);
+    bed.cloud.clear_faults();
+    reconcile(&bed).await;
+    let noted = history::millis(bed.now());
+    for _ in 0..3 {
+        sleep(Duration::from_mins(1)).await;
+        reconcile(&bed).await;
+    }
+    assert_eq!(ends(), [noted]);
+    let lives = history::Lives::of(&bed.state.history().unwrap().events);
+    let now = history::millis(bed.now());
+    let machines = history::cost::machines(&lives, now, |_| 2, |_| None);
+    assert_eq!(machines.iter().map(|machine| machine.until).collect::<Vec<_>>(), [noted]);
+}

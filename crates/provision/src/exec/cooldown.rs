@@ -170,7 +170,11 @@ impl Executor<'_> {
 /// True if the failure is the node's own: another node may well come up in its place.
 fn is_own(cause: Cause) -> bool {
     match cause {
-        Cause::Timeout | Cause::Conflict | Cause::Invalid | Cause::NotFound => true,
+        Cause::Timeout
+        | Cause::NeverRegistered
+        | Cause::Conflict
+        | Cause::Invalid
+        | Cause::NotFound => true,
         Cause::Capacity
         | Cause::Quota
         | Cause::Throttled

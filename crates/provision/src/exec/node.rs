@@ -273,7 +273,11 @@ impl<'a> NodeWork<'a> {
             End::Stop => EventKind::Stopped,
         };
         self.has_ended = true;
-        self.note(kind, &id);
+        let event = self.event(kind).with(id.as_str());
+        self.shared.tools.note(&match self.shared.given_up {
+            Some(cause) => event.because(cause.words()).caused_by(cause.as_str()),
+            None => event,
+        });
         Ok(())
     }
 

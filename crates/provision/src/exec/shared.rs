@@ -8,7 +8,7 @@ use super::stage::Executor;
 use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
 use crate::failure::{Failure, Names};
-use crate::plan::JobGroup;
+use crate::plan::{JobGroup, Operation};
 use crate::report::{NodeReport, Outcome};
 use crate::site::{Pool, Site};
 use crate::state::{EventKind, NodeLock, WISH};
@@ -57,6 +57,8 @@ pub(super) struct Shared<'a> {
     requests: Semaphore,
     /// Locks are kept for the next stage.
     pub(super) keeps_locks: bool,
+    /// Why nodes are taken down, if it is because they have failed.
+    pub(super) given_up: Option<Cause>,
     /// When this run locked the nodes.
     begun: SystemTime,
     /// What the cloud says about itself.
@@ -161,6 +163,8 @@ impl<'a> Shared<'a> {
             passed: RefCell::default(),
             signals: nodes.map(|node| (node, Rc::default())).collect(),
             keeps_locks: false,
+            given_up: (executor.report.operation == Operation::Failed)
+                .then_some(Cause::NeverRegistered),
             requests: Semaphore::new(site.policies.concurrency.clamp(1, Semaphore::MAX_PERMITS)),
             begun: tools.now(),
             cloud: tools.cloud.describe(),

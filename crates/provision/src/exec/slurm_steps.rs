@@ -105,9 +105,10 @@ impl Executor<'_> {
     /// Notes what became of a call.
     async fn sent(&mut self, Sent { notification, nodes, result }: Sent) {
         match (&notification, &result) {
-            (Notification::Return { reason, .. }, Ok(taken)) => {
+            (Notification::Return { cause, reason, .. }, Ok(taken)) => {
                 for node in &taken.nodes {
-                    self.tools.note_node(EventKind::ReturnedToSlurm, node, reason.as_str());
+                    let event = self.tools.event(EventKind::ReturnedToSlurm).of(node);
+                    self.tools.note(&event.because(reason.as_str()).caused_by(cause.as_str()));
                 }
             }
             (Notification::ReturnToService, Ok(Taken { nodes, .. })) => {

@@ -3,6 +3,7 @@
 use super::facts::Facts;
 use super::reported::Reported;
 use super::words::Words;
+use crate::cause::Cause;
 use crate::cooldown::Cooldown;
 use crate::plan::{all_cooling, held, is_drained_by_us, is_misfit};
 use crate::site::Pool;
@@ -189,11 +190,7 @@ impl Condition {
     /// What is wrong with the node itself.
     fn trouble(&self, node: &NodeName) -> Option<Words> {
         let words = match self {
-            Self::TimedOut => Words::new(
-                "never_registered",
-                format!("{node} did not register with slurmctld before ResumeTimeout"),
-                "Read the machine's console and slurmd's log: network, munge key, slurm.conf and clock are usual causes. `reconcile` returns the node to service after its cool-down.",
-            ),
+            Self::TimedOut => Words::of_pool(Cause::NeverRegistered, node.as_str()),
             Self::Silent => Words::new(
                 "not_responding",
                 format!("slurmd on {node} does not answer"),

@@ -66,6 +66,9 @@ fn clause(cause: Cause, pool: &str) -> String {
         Cause::Refused => "its machine must not be touched",
         Cause::Slurm => "slurmctld did not accept what it was told",
         Cause::Cancelled => "the start was stopped before it ended",
+        Cause::NeverRegistered => {
+            return format!("{pool} did not register with slurmctld before ResumeTimeout");
+        }
     };
     text.to_owned()
 }
@@ -126,6 +129,9 @@ fn remedy(cause: Cause) -> &'static str {
         Cause::Refused => "Run `reconcile`: it names the machine and the reason.",
         Cause::Slurm => "Read slurmctld's log, then run `reconcile`.",
         Cause::Cancelled => "Wait: Slurm tries again.",
+        Cause::NeverRegistered => {
+            "Read the machine's console and slurmd's log: network, munge key, slurm.conf and clock are usual causes. `reconcile` returns the node to service after its cool-down."
+        }
     }
 }
 

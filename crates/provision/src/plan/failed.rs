@@ -73,5 +73,5 @@ fn rest(node: NodeName, world: World<'_>) -> Option<Step> {
         return None;
     }
     let until = world.now.checked_add(pause).unwrap_or(world.now);
-    Some(Step::Report(ReportStep::Rest { node, cause: Cause::Timeout, until }))
+    Some(Step::Report(ReportStep::Rest { node, cause: Cause::NeverRegistered, until }))
 }

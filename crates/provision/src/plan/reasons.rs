@@ -99,6 +99,12 @@ const OWN_OR_SLURMS: [&str; 6] = [
 /// The bare word may be anybody's.
 const REBUILD: [&str; 2] = ["rebuild image:", "rebuild : reboot "];
 
+/// Why a node that does not answer is returned to Slurm: it has not come up, or it has stopped answering.
+pub(super) fn silent_cause(node: &Node) -> Cause {
+    let never = node.reason_text().contains("ResumeTimeout reached");
+    if never { Cause::NeverRegistered } else { Cause::Timeout }
+}
+
 /// What Slurm adds to a reason when a node does not come back, whoever had it rebooted.
 const NOT_BACK: &str = ": reboot timed out";
 

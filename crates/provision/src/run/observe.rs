@@ -254,6 +254,14 @@ impl Run<'_> {
         self.again(until, ApiOperation::Get, || self.tools.cloud.get(id)).await
     }
 
+    /// True if the cloud says that an instance is gone.
+    pub(super) async fn is_gone(&self, id: &InstanceId, until: Instant) -> bool {
+        match self.get(id, until).await {
+            Ok(instance) => instance.state.is_leaving(),
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        }
+    }
+
     async fn list(&self, until: Instant) -> Result<Vec<Instance>, Error> {
         let filter = InstanceFilter::tagged(self.site.identity.tags());
         self.again(until, ApiOperation::List, || self.tools.cloud.list(&filter)).await

@@ -24,7 +24,7 @@ pub async fn reconcile(run: &Run<'_>) -> Report {
     let (mut report, telemetry) = repair(run, &mut memory, run.deadline(begun)).await;
     report.failures.append(&mut memory.troubles);
     report.took = Instant::now().saturating_duration_since(begun);
-    telemetry.finish(run, &mut report);
+    telemetry.finish(run, &mut report).await;
     run.log_end(report, begun)
 }
 

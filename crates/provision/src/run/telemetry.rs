@@ -8,16 +8,21 @@ use crate::plan::{FindingKind, Handling};
 use crate::report::Report;
 use crate::site::Site;
 use crate::state::{Document, Event, EventKind, atomic_write, change_soon};
-use cloud_core::Instance;
+use cloud_core::{Instance, InstanceId};
 use history::cost::Period;
 use history::{Life, Place, Series, Tally, label, metrics, millis, place_labels};
 use hostlist::NodeName;
 use slurmctl::{JobState, Node};
-use std::collections::BTreeMap;
-use std::time::SystemTime;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
 
 /// Gauges for Prometheus.
 type Gauges = BTreeMap<Series, f64>;
+
+/// Most machines that one run looks up because they are not listed any more, and how long that may take.
+const MOST_GONE: usize = 64;
+const GONE_WAIT: Duration = Duration::from_secs(30);
 
 /// The state of a node in Slurm.
 struct Seen {
@@ -40,6 +45,8 @@ struct Listed {
 pub(super) struct Telemetry {
     nodes: Vec<Seen>,
     machines: Vec<Listed>,
+    /// True if the listing had every machine.
+    complete: bool,
     gauges: Gauges,
 }
 
@@ -55,12 +62,13 @@ impl Telemetry {
         }
         let jobs = jobs_by_node(observation);
         let nodes = observation.slurm.iter().flat_map(BTreeMap::values);
-        Self { nodes: nodes.map(|node| seen(node, &jobs)).collect(), machines, gauges }
+        let nodes = nodes.map(|node| seen(node, &jobs)).collect();
+        Self { nodes, machines, complete: observation.fleet.is_complete(), gauges }
     }
 
     /// Counts new events of the log, logs events that Slurm's nodes show, and writes the metrics. Errors are reported and
     /// stop nothing.
-    pub(super) fn finish(mut self, run: &Run<'_>, report: &mut Report) {
+    pub(super) async fn finish(mut self, run: &Run<'_>, report: &mut Report) {
         let mut wrong = None;
         let mut tally = Tally::default();
         let changed = change_soon(run.tools.state, Document::Tally, &mut |before| {
@@ -87,10 +95,11 @@ impl Telemetry {
             (Ok(_), Some(why)) => report.warn(format!("events could not be counted: {why}")),
             (Ok(_), None) => {}
         }
+        self.note_gone(run, &tally).await;
         for seen in &self.nodes {
             if let Some(life) = tally.open.open(seen.node.as_str()) {
                 for (kind, since, jobs) in noticed(seen, life) {
-                    let since = SystemTime::UNIX_EPOCH + std::time::Duration::from_millis(since);
+                    let since = SystemTime::UNIX_EPOCH + Duration::from_millis(since);
                     let event: Event = run.tools.event(kind).of(&seen.node).since(since);
                     run.tools.note(&event.for_jobs(jobs));
                 }
@@ -113,6 +122,28 @@ impl Telemetry {
             let text = metrics(&tally, &self.gauges);
             if let Err(error) = atomic_write::replace(path, text.as_bytes()) {
                 report.warn(format!("metrics could not be written: {}", chain(&error)));
+            }
+        }
+    }
+
+    /// Notes the end of machines that somebody else has ended, such as the cloud or a console: they cost nothing any more.
+    async fn note_gone(&self, run: &Run<'_>, tally: &Tally) {
+        let listed: BTreeSet<&str> = self.machines.iter().map(|it| it.id.as_str()).collect();
+        let grace = u64::try_from(run.site.policies.grace.as_millis()).unwrap_or(u64::MAX);
+        let now = millis(run.tools.now());
+        let is_missing = |life: &&Life| {
+            // Listings lag behind launches.
+            let is_old = life.machine(now).is_some_and(|(from, _)| now - from.min(now) > grace);
+            is_old && life.instance.as_deref().is_some_and(|id| !listed.contains(id))
+        };
+        let until = Instant::now() + GONE_WAIT;
+        let missing = tally.open.all_open().filter(|_| self.complete).filter(is_missing);
+        for life in missing.take(MOST_GONE) {
+            let id = life.instance.as_deref().unwrap_or_default();
+            if run.is_gone(&InstanceId::new(id), until).await {
+                let event = run.tools.event(EventKind::Terminated).with(id);
+                let event = event.because("gone from the cloud");
+                run.tools.note(&Event { node: life.node.clone(), ..event });
             }
         }
     }

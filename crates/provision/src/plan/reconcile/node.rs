@@ -291,7 +291,7 @@ impl<'a> Comparison<'a> {
         let patience = if not_back(known) { LEFT_BY_ROLLOUT } else { Duration::ZERO };
         let step = Step::Slurm(SlurmStep::ReturnToSlurm {
             node: node.clone(),
-            cause: Cause::Timeout,
+            cause: crate::plan::reasons::silent_cause(known),
             reason: our_reason(&found.text),
         });
         self.repair_if_seen(found, patience, step);
