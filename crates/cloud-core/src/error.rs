@@ -36,6 +36,7 @@ pub struct Error(Box<Inner>);
 #[derive(Clone)]
 struct Inner {
     kind: ErrorKind,
+    answer: ErrorKind,
     operation: ApiOperation,
     subject: Option<String>,
     message: Option<String>,
@@ -54,6 +55,7 @@ impl Error {
     pub fn new(kind: ErrorKind, operation: ApiOperation) -> Self {
         Self(Box::new(Inner {
             kind,
+            answer: kind,
             operation,
             subject: None,
             message: None,
@@ -148,6 +150,13 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
+    }
+
+    /// The kind of the last answer alone. An [ambiguous](ErrorKind::Ambiguous) error may have one that is clear, which says
+    /// nothing of what became of an earlier attempt: it is for people, and not to decide by.
+    #[must_use]
+    pub fn answer_kind(&self) -> ErrorKind {
+        self.0.answer
     }
 
     /// The operation.

@@ -1,7 +1,6 @@
 //! Launches instances.
 
 use crate::api::{Service, with_token};
-use crate::classify::with_remark;
 use crate::provider::Oci;
 use crate::size::sized;
 use crate::work_request::Goal;
@@ -35,8 +34,10 @@ impl Oci {
         for secret in spec.user_data.iter().chain(&sent) {
             request = request.with_secret(secret.clone());
         }
-        let response = self.api.send(&request).await;
-        let response = response.map_err(|error| explain(error, &self.site))?;
+        let response = match self.api.send(&request).await {
+            Ok(response) => response,
+            Err(error) => return Err(self.name_missing(error, &details).await),
+        };
         let instance = convert::instance(response.json::<wire::Instance>(&request)?);
         // OCI rejects a token whose instance is gone, or returns the old response while it still lists the instance.
         if spec.token.is_some() && instance.state.is_leaving() {
@@ -46,18 +47,6 @@ impl Oci {
         self.work_requests.began(&instance.id, Goal::Launch, &response);
         Ok(instance)
     }
-}
-
-/// A launch has no instance yet, so something that it names does not exist, or a policy is missing.
-fn explain(error: Error, site: &LaunchOptions) -> Error {
-    if error.kind() != ErrorKind::NotFound {
-        return error;
-    }
-    let remedy = format!(
-        ": check compartment_id ({}), the subnet, the image and the policies of the caller",
-        site.compartment
-    );
-    with_remark(error.with_kind(ErrorKind::Forbidden), &remedy)
 }
 
 /// The body of a launch: the fields of the options, overlaid with the spec.
@@ -303,17 +292,6 @@ mod tests {
         let printed = format!("{site:?}");
         assert!(!printed.contains("cGFz"), "{printed}");
         assert_eq!(sent(&site, &spec())["metadata"], json!({"user_data": "cGFzc3dvcmQ="}));
-    }
-
-    #[test]
-    fn a_launch_that_is_not_found_is_forbidden_and_names_what_to_check() {
-        let error = |kind| Error::new(kind, ApiOperation::Launch).because("no");
-        let told = explain(error(ErrorKind::NotFound), &LaunchOptions::new("c")).to_string();
-        let remedy =
-            "check compartment_id (c), the subnet, the image and the policies of the caller";
-        assert_eq!(told, format!("launch: forbidden: no: {remedy}"));
-        let told = explain(error(ErrorKind::Capacity), &LaunchOptions::new("c")).to_string();
-        assert_eq!(told, "launch: out of capacity: no");
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod launch;
 mod launch_options;
 mod limits;
 mod metadata_service;
+mod missing;
 mod page;
 mod provider;
 mod region;

@@ -5,6 +5,7 @@ use crate::auth::{Identity, Signer, Source};
 use crate::classify::classify;
 use crate::image::Images;
 use crate::instance_principal::{InstancePrincipal, Metadata};
+use crate::missing::Seen;
 use crate::page::{Listing, Of, once};
 use crate::work_request::WorkRequests;
 use crate::{Clock, Config, Credentials, LaunchOptions, Power, Region, convert, wire};
@@ -27,6 +28,7 @@ pub struct Oci {
     pub(crate) tenancy: Option<String>,
     pub(crate) images: Images,
     pub(crate) work_requests: WorkRequests,
+    pub(crate) seen: Seen,
     random: Mutex<fastrand::Rng>,
 }
 
@@ -57,6 +59,7 @@ impl Oci {
             tenancy: config.tenancy,
             images: Images::default(),
             work_requests: WorkRequests::default(),
+            seen: Seen::default(),
             random: Mutex::new(random),
         })
     }

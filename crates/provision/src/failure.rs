@@ -2,7 +2,7 @@
 
 use crate::cause::Cause;
 use crate::site::Place;
-use cloud_core::{Error, Fault, is_uuid};
+use cloud_core::{Error, ErrorKind, Fault, is_uuid};
 use hostlist::NodeName;
 
 /// Why a node did not get what was asked for.
@@ -27,7 +27,7 @@ impl Failure {
     /// What a cloud refused, in words that hold for every node that it refused alike.
     pub(crate) fn of(error: &Error, place: Option<&Place>, names: Names<'_>) -> Self {
         let cause = Cause::from(error.kind());
-        let mut text = format!("{}: {}", error.operation(), cause.words());
+        let mut text = format!("{}: {}", error.operation(), words(error));
         if let Some(place) = place {
             text = format!("{text} ({})", place.pool());
         }
@@ -47,6 +47,14 @@ impl Failure {
         let said = names.left_out_of(&fault.message);
         Self::new(cause, format!("launch: {}{place}: {said}", cause.words()))
     }
+}
+
+/// What happened, in a few words. An error that the cloud has answered with is no lost answer, although the cloud may have
+/// launched all the same.
+fn words(error: &Error) -> &'static str {
+    let answered = error.code().is_some() && error.answer_kind() == ErrorKind::Unavailable;
+    let cause = if answered { Cause::Unavailable } else { Cause::from(error.kind()) };
+    cause.words()
 }
 
 /// What differs in the messages about nodes that failed alike.
@@ -96,7 +104,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cloud_core::{ApiOperation, ErrorKind};
+    use cloud_core::ApiOperation;
 
     fn is_id(text: &str) -> bool {
         text.starts_with("i-0.")
@@ -132,6 +140,21 @@ mod tests {
             assert_eq!(names.left_out_of(&message), expected);
         }
         assert_eq!(Names { node: None, is_id }.left_out_of("n-7 is down"), "n-7 is down");
+    }
+
+    #[test]
+    fn an_error_that_the_cloud_answers_with_is_no_lost_answer() {
+        let failed = |error: Error| {
+            let failure = Failure::of(&error, None, Names { node: None, is_id });
+            (failure.cause, failure.text)
+        };
+        let error = |kind| Error::new(kind, ApiOperation::Launch).because("no");
+        let lost = error(ErrorKind::Unavailable).with_kind(ErrorKind::Ambiguous);
+        assert_eq!(failed(lost.clone()), (Cause::Ambiguous, "launch: answer lost: no".to_owned()));
+        let answered = "launch: cloud unavailable: no".to_owned();
+        assert_eq!(failed(lost.with_code("503")), (Cause::Ambiguous, answered));
+        let full = error(ErrorKind::Capacity).with_code("500").with_kind(ErrorKind::Ambiguous);
+        assert_eq!(failed(full).1, "launch: answer lost: no", "an earlier attempt's");
     }
 
     #[test]

@@ -27,6 +27,9 @@ impl Words {
     pub(super) fn of(reported: &Reported) -> Self {
         let said = reported.said.trim_end_matches('.');
         let Some(cause) = reported.cause else { return of_refusal(said) };
+        if let Some(words) = of_missing(cause, said) {
+            return words;
+        }
         let pool = reported.pool.as_deref().unwrap_or("the machine that it needs");
         let why = clause(cause, pool);
         let why = if said.is_empty() { why } else { format!("{why} ({said})") };
@@ -46,7 +49,7 @@ fn clause(cause: Cause, pool: &str) -> String {
         Cause::Capacity => return format!("{pool} is out of capacity"),
         Cause::Quota => return format!("the quota for {pool} is used up"),
         Cause::Throttled => "the cloud refuses requests because it gets too many",
-        Cause::Unavailable => "the cloud cannot be reached or does not work",
+        Cause::Unavailable => "the cloud cannot be reached or does not work at the moment",
         Cause::Ambiguous => "the cloud's answer to a launch is lost",
         Cause::Unauthenticated => "the cloud does not accept the cluster's credential",
         Cause::Forbidden => "the cloud does not allow the cluster to launch machines",
@@ -63,12 +66,12 @@ fn clause(cause: Cause, pool: &str) -> String {
         Cause::MaxNodes => "as many machines run as may",
         Cause::Unhealthy => "its machines fail their health check",
         Cause::Preempted => "the cloud takes its machine away",
-        Cause::Refused => "its machine must not be touched",
-        Cause::Slurm => "slurmctld did not accept what it was told",
-        Cause::Cancelled => "the start was stopped before it ended",
         Cause::NeverRegistered => {
             return format!("{pool} did not register with slurmctld before ResumeTimeout");
         }
+        Cause::Refused => "its machine must not be touched",
+        Cause::Slurm => "slurmctld did not accept what it was told",
+        Cause::Cancelled => "the start was stopped before it ended",
     };
     text.to_owned()
 }
@@ -86,7 +89,7 @@ fn remedy(cause: Cause) -> &'static str {
             "Wait: Slurm tries again. If it lasts, lower `requests_per_second` in startnode.yaml."
         }
         Cause::Unavailable => {
-            "Run `finish --check`: it tests endpoint, network and proxy. Slurm tries again."
+            "Wait: Slurm tries again. If it lasts, see the cloud's status page, and run `finish --check`: it tests endpoint, network and proxy."
         }
         Cause::Ambiguous => {
             "Wait: the next try looks for the machine before it launches another. If it lasts, check the network to the cloud."
@@ -126,14 +129,50 @@ fn remedy(cause: Cause) -> &'static str {
             "Look at what the health check says of the machines; other places are used meanwhile, if there are any."
         }
         Cause::Preempted => "Wait: Slurm requeues the job.",
-        Cause::Refused => "Run `reconcile`: it names the machine and the reason.",
-        Cause::Slurm => "Read slurmctld's log, then run `reconcile`.",
-        Cause::Cancelled => "Wait: Slurm tries again.",
         Cause::NeverRegistered => {
             "Read the machine's console and slurmd's log: network, munge key, slurm.conf and clock are usual causes. `reconcile` returns the node to service after its cool-down."
         }
+        Cause::Refused => "Run `reconcile`: it names the machine and the reason.",
+        Cause::Slurm => "Read slurmctld's log, then run `reconcile`.",
+        Cause::Cancelled => "Wait: Slurm tries again.",
     }
 }
+
+/// What a launch names that is not there, if the cloud's words say what.
+fn of_missing(cause: Cause, said: &str) -> Option<Words> {
+    if !matches!(cause, Cause::Forbidden | Cause::Invalid | Cause::NotFound) {
+        return None;
+    }
+    // What follows is a list of all that may be wrong.
+    let about = said.split(": check ").next().unwrap_or(said).to_lowercase();
+    if !GONE.iter().any(|words| about.contains(words)) {
+        return None;
+    }
+    let row = MISSING.iter().find(|(word, ..)| about.contains(word))?;
+    let (_, code, what, remedy) = *row;
+    Some(Words::new(code, format!("{what} ({said})"), remedy))
+}
+
+/// How clouds say that something is not there.
+const GONE: [&str; 5] =
+    ["is gone", "not found", "does not exist", "could not be found", "can not find"];
+
+/// A word for what is not there, its code, its clause and its remedy; the first that fits counts.
+const MISSING: [(&str, &str, &str, &str); 3] = [
+    (
+        "image",
+        "image",
+        "the image of its nodes is gone, or the cluster may not see it",
+        "Set `image_id` in startnode.yaml to an image that exists and that the cluster's credential may use, then run `finish --check`.",
+    ),
+    ("subnet", "subnet", NO_NETWORK.0, NO_NETWORK.1),
+    ("network", "subnet", NO_NETWORK.0, NO_NETWORK.1),
+];
+
+const NO_NETWORK: (&str, &str) = (
+    "the subnet of its nodes is gone, or the cluster may not see it",
+    "Correct the subnet or network in startnode.yaml, or the policies of the cluster's credential, then run `finish --check`.",
+);
 
 /// What a refusal of ours means, by its words.
 fn of_refusal(said: &str) -> Words {
@@ -224,6 +263,37 @@ mod tests {
             let verbs = ["Ask", "Check", "Correct", "Give", "Look", "Read", "Run", "Wait"];
             assert!(verbs.contains(&verb), "{words:?}");
             assert!(words.remedy.ends_with('.') && !words.clause.ends_with('.'), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let rows = [
+            (
+                Cause::Forbidden,
+                "Authorization failed.: image … is gone, or the caller may not see it",
+                "image",
+            ),
+            (
+                Cause::Forbidden,
+                "Authorization failed.: subnet … is gone, or the caller may not see it",
+                "subnet",
+            ),
+            (
+                Cause::Forbidden,
+                "Authorization failed or requested resource not found.: check compartment_id (…), the image, the subnet and the policies of the caller",
+                "forbidden",
+            ),
+            (Cause::Invalid, "Can not find requested image", "image"),
+            (Cause::Invalid, "Network … could not be found.", "subnet"),
+            (Cause::NotFound, "The subnet ID 'subnet-…' does not exist", "subnet"),
+            (Cause::Invalid, "The shape does not fit the image", "invalid"),
+            (Cause::Unavailable, "image service not found", "unavailable"),
+        ];
+        for (cause, said, code) in rows {
+            let reported =
+                Reported { cause: Some(cause), said: said.to_owned(), ..Reported::default() };
+            assert_eq!(Words::of(&reported).code, code, "{said}");
         }
     }
 

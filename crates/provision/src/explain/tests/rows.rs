@@ -36,9 +36,21 @@ pub(super) fn waiting_jobs() -> Vec<(Scene, &'static str, &'static str)> {
             "calls the launch invalid (no such subnet)",
         ),
         (
+            cloud("not allowed (m1.large): no: subnet … is gone, or the caller may not see it"),
+            "subnet",
+            "the subnet of its nodes is gone, or the cluster may not see it",
+        ),
+        (
             cloud("not found (m1.large): image img-1"),
             "not_found",
             "does not have what the launch needs (image img-1)",
+        ),
+        (
+            cloud(
+                "invalid request (m1.large): image …: authorization failed or related resource not found: image … is gone, or the caller may not see it",
+            ),
+            "image",
+            "the image of its nodes is gone, or the cluster may not see it",
         ),
         (cloud("in use elsewhere (m1.large)"), "conflict", "busy with something else"),
         (cloud("answer not understood (m1.large): <html>"), "protocol", "cannot be understood"),
