@@ -16,7 +16,7 @@ use hostlist::NodeName;
 use provision::explain::{self, Explanation, Facts, Sources};
 use provision::{Identity, Roster, Site};
 use serde_json::json;
-use slurmctl::JobId;
+use slurmctl::JobRef;
 use std::time::{Duration, SystemTime};
 
 /// Explain why a job waits, or why a node is as it is.
@@ -29,7 +29,7 @@ pub struct Arguments {
     #[command(flatten)]
     pub(crate) common: Common,
 
-    /// A job by its number, or a node by its name [default: all jobs that wait, and all nodes out of service].
+    /// A job as squeue shows it, or a node by its name [default: all jobs that wait, and all nodes out of service].
     #[arg(value_name = "JOB|NODE", value_parser = subject)]
     subject: Option<Subject>,
 }
@@ -38,7 +38,7 @@ pub struct Arguments {
 #[derive(Clone, Debug)]
 enum Subject {
     /// A job.
-    Job(JobId),
+    Job(JobRef),
     /// A node.
     Node(NodeName),
 }
@@ -46,6 +46,7 @@ enum Subject {
 const EXAMPLES: &str = "\
 Examples:
   explain 17        why job 17 waits
+  explain 17_3      why task 3 of array 17 waits
   explain n001      why node n001 is as it is
   explain           all jobs that wait, and all nodes out of service
   explain --json 17 for machines

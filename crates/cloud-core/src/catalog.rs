@@ -129,6 +129,17 @@ pub struct Limit {
     pub used: Option<u64>,
 }
 
+/// Whether a zone has machines of a shape now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Room {
+    /// It has so many.
+    Machines(u64),
+    /// It has some, and the cloud does not say how many.
+    Some,
+    /// It has none.
+    None,
+}
+
 /// An optional capability of a cloud.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

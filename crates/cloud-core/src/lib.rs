@@ -25,7 +25,7 @@ mod token;
 mod unreachable;
 mod wait;
 
-pub use catalog::{Capabilities, Capability, Image, ImageFilter, Limit, Shape};
+pub use catalog::{Capabilities, Capability, Image, ImageFilter, Limit, Room, Shape};
 pub use config_error::ConfigError;
 pub use description::{Counted, Description, ShapeLimit, is_uuid};
 pub use error::{Error, ErrorKind, Result};

@@ -2,7 +2,7 @@
 
 use crate::{
     ApiOperation, Description, Error, Image, ImageFilter, ImageId, ImageName, Instance, InstanceId,
-    InstanceName, InstanceSpec, Limit, Result, Shape, Tags,
+    InstanceName, InstanceSpec, Limit, Result, Room, Shape, ShapeName, Tags, Zone,
 };
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -90,6 +90,12 @@ pub trait Provider: fmt::Debug + Send + Sync + 'static {
     /// Lists the limits and their use.
     async fn limits(&self) -> Result<Vec<Limit>> {
         Err(Error::unsupported(ApiOperation::Limits))
+    }
+
+    /// Tells whether a zone has a machine of this shape now, without a launch and without counting quotas.
+    async fn room(&self, shape: &ShapeName, zone: &Zone) -> Result<Room> {
+        let _ = shape;
+        Err(Error::unsupported(ApiOperation::Limits).on(zone))
     }
 
     /// Starts making an image of an instance.

@@ -7,7 +7,9 @@ use crate::provider::Oci;
 use crate::size::sized;
 use crate::wire::{self, LimitValue, ResourceAvailability};
 use cloud_core::http::{Authorize as _, Method};
-use cloud_core::{ApiOperation, Error, ErrorKind, FaultDomain, Limit, Result, ShapeName, Zone};
+use cloud_core::{
+    ApiOperation, Error, ErrorKind, FaultDomain, Limit, Result, Room, ShapeName, Zone,
+};
 use serde_json::{Map, Value, json};
 
 const OPERATION: ApiOperation = ApiOperation::Limits;
@@ -101,6 +103,22 @@ impl Oci {
         let request = with_token(request.with_json(&details)?, &self.token())?;
         let report: wire::CapacityReport = self.api.read(&request).await?;
         Ok(report.shape_availabilities.into_iter().filter_map(capacity).collect())
+    }
+
+    /// Whether an availability domain has machines of a shape.
+    pub(crate) async fn find_room(&self, shape: &ShapeName, zone: &Zone) -> Result<Room> {
+        let report = self.capacity(zone, &[(shape.clone(), None)]).await?;
+        match report.first().map(|found| (&found.status, found.count)) {
+            Some((CapacityStatus::Available, count)) => {
+                Ok(count.map_or(Room::Some, Room::Machines))
+            }
+            Some((CapacityStatus::OutOfHostCapacity | CapacityStatus::NotSupported, _)) => {
+                Ok(Room::None)
+            }
+            Some((CapacityStatus::Other(_), _)) | None => {
+                Err(Error::new(ErrorKind::Protocol, OPERATION).on(zone).because("unknown status"))
+            }
+        }
     }
 
     /// The tenancy, to which limits apply.

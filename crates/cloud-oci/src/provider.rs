@@ -14,7 +14,8 @@ use cloud_core::http::{self, Client, HeaderName, Url};
 use cloud_core::pace::Pacer;
 use cloud_core::{
     ApiOperation, Description, Error, ErrorKind, Image, ImageFilter, ImageId, ImageName, Instance,
-    InstanceFilter, InstanceId, InstanceSpec, Limit, Provider, Reboot, Result, Shape,
+    InstanceFilter, InstanceId, InstanceSpec, Limit, Provider, Reboot, Result, Room, Shape,
+    ShapeName, Zone,
 };
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -27,8 +28,8 @@ pub struct Oci {
     pub(crate) site: LaunchOptions,
     pub(crate) tenancy: Option<String>,
     pub(crate) images: Images,
-    pub(crate) work_requests: WorkRequests,
     pub(crate) seen: Seen,
+    pub(crate) work_requests: WorkRequests,
     random: Mutex<fastrand::Rng>,
 }
 
@@ -58,8 +59,8 @@ impl Oci {
             site,
             tenancy: config.tenancy,
             images: Images::default(),
-            work_requests: WorkRequests::default(),
             seen: Seen::default(),
+            work_requests: WorkRequests::default(),
             random: Mutex::new(random),
         })
     }
@@ -193,6 +194,10 @@ impl Provider for Oci {
 
     async fn limits(&self) -> Result<Vec<Limit>> {
         self.find_limits().await
+    }
+
+    async fn room(&self, shape: &ShapeName, zone: &Zone) -> Result<Room> {
+        self.find_room(shape, zone).await
     }
 
     async fn snapshot(&self, id: &InstanceId, name: &ImageName) -> Result<ImageId> {

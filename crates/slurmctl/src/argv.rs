@@ -17,8 +17,9 @@ pub(crate) const LONGEST_COMMENT: usize = 1_000;
 pub(crate) const SEPARATOR: char = '\u{1f}';
 
 /// The fields of a job. Free text, which only administrators can write, comes last.
-pub(crate) const JOB_FIELDS: [&str; 16] = [
+pub(crate) const JOB_FIELDS: [&str; 17] = [
     "JobID",
+    "JobArrayID",
     "State",
     "Reason",
     "Partition",
@@ -64,7 +65,7 @@ pub(crate) fn list_jobs(which: &JobFilter) -> Argv {
     // Without --local, fed_display shows the jobs of all clusters of a federation.
     let mut arguments = argv(["--noheader", "--all", "--local"]);
     match which {
-        JobFilter::Ids(_) => arguments.push("--states=all".into()),
+        JobFilter::Ids(_) | JobFilter::Called(_) => arguments.push("--states=all".into()),
         JobFilter::All | JobFilter::On(_) | JobFilter::In(_) => {}
     }
     arguments.push(format!("--Format={fields}"));
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!(all.len(), 4);
         assert!(all.contains(&"--local".into()), "jobs of other clusters are not ours: {all:?}");
         let fields = all.last().unwrap();
-        assert!(fields.starts_with("--Format=JobID:\u{1f},State:\u{1f},"), "{fields:?}");
+        assert!(fields.starts_with("--Format=JobID:\u{1f},JobArrayID:\u{1f},"), "{fields:?}");
         assert!(fields.ends_with(",admin_comment:\u{1f}"), "{fields:?}");
         assert!(list_jobs(&JobFilter::Ids(Vec::new())).contains(&"--states=all".into()));
     }

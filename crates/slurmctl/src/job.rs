@@ -1,6 +1,6 @@
 //! Jobs, and jobs to submit.
 
-use crate::state::slurm_names;
+use crate::{JobRef, state::slurm_names};
 use hostlist::{Hostlist, NodeName};
 use std::{
     fmt,
@@ -116,6 +116,8 @@ impl JobState {
 pub struct Job {
     /// The id.
     pub id: JobId,
+    /// What squeue calls it, if that is not its id: `17_3`, `17_[4-9%2]` or `17+1`.
+    pub shown_as: Option<String>,
     /// The state.
     pub state: JobState,
     /// Why it waits, as Slurm prints it.
@@ -154,6 +156,7 @@ impl Job {
     pub fn new(id: JobId, state: JobState) -> Self {
         Self {
             id,
+            shown_as: None,
             state,
             reason: None,
             nodes: Hostlist::new(),
@@ -181,6 +184,8 @@ pub enum JobFilter {
     All,
     /// Jobs by id, finished or not, as long as slurmctld keeps them (`MinJobAge`).
     Ids(Vec<JobId>),
+    /// What people call this, finished or not, as long as slurmctld keeps it.
+    Called(JobRef),
     /// Unfinished jobs on one of these nodes.
     On(Hostlist),
     /// Unfinished jobs in this partition.
@@ -195,6 +200,7 @@ impl JobFilter {
         match self {
             Self::All => active,
             Self::Ids(ids) => ids.contains(&job.id),
+            Self::Called(name) => name.matches(job),
             Self::On(nodes) => active && job.nodes.iter().any(|node| nodes.contains(&node)),
             Self::In(partition) => active && job.partition.split(',').any(|name| name == partition),
         }

@@ -10,6 +10,7 @@ mod error;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod job;
+mod job_ref;
 #[cfg(feature = "memory")]
 pub mod memory;
 mod node;
@@ -31,6 +32,7 @@ pub use config::ControllerConfig;
 pub use controller::{Controller, NodeAction, NodeAddress};
 pub use error::{Error, ErrorKind, Result};
 pub use job::{BatchJob, Job, JobFilter, JobId, JobState};
+pub use job_ref::{BadJobRef, JobRef};
 pub use node::{Node, NodeReason};
 pub use programs::Programs;
 pub use reason::Reason;

@@ -25,6 +25,7 @@ fn job(line: &str) -> Option<Job> {
     let fields: Vec<&str> = line.splitn(JOB_FIELDS.len(), SEPARATOR).map(str::trim).collect();
     let [
         id,
+        shown,
         state,
         reason,
         partition,
@@ -48,6 +49,7 @@ fn job(line: &str) -> Option<Job> {
         Some(value).filter(|value| !matches!(*value, "" | "(null)")).map(str::to_owned)
     };
     let mut job = Job::new(id.parse().ok()?, JobState::from(state));
+    job.shown_as = text(shown).filter(|shown| shown != id);
     job.reason = text(reason).filter(|reason| reason != "None");
     partition.clone_into(&mut job.partition);
     job.nodes = list(nodes)?;
@@ -83,14 +85,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn fields(values: [&str; 16]) -> String {
+    fn fields(values: &[&str; 17]) -> String {
         values.map(|value| format!("{value}{SEPARATOR}")).concat()
     }
 
     #[test]
     fn jobs_are_read_field_by_field() {
-        let line = fields([
+        let line = fields(&[
             "7",
+            "7_2",
             "CONFIGURING",
             "None",
             "main",
@@ -107,7 +110,8 @@ mod tests {
             "afterok:5",
             "x\u{1f}y",
         ]);
-        let more = fields([
+        let more = fields(&[
+            "8",
             "8",
             "WEIRD",
             "BeginTime",
@@ -128,6 +132,7 @@ mod tests {
         let jobs = jobs(&format!("{line}\nrest of a comment\n{more}\n")).unwrap();
         let [first, second] = &jobs[..] else { panic!("{jobs:?}") };
         assert_eq!((first.id, first.state.clone()), (JobId::new(7), JobState::Configuring));
+        assert_eq!((first.shown_as.as_deref(), &second.shown_as), (Some("7_2"), &None));
         assert_eq!((first.reason.as_deref(), first.nodes.to_string()), (None, "n[1-2]".into()));
         assert_eq!(
             (first.node_count, first.user, first.reboot, first.restarts),
@@ -143,29 +148,35 @@ mod tests {
             (second.reason.as_deref(), second.admin_comment.as_deref()),
             (Some("BeginTime"), None)
         );
-        let bad =
-            fields(["x", "RUNNING", "", "", "", "", "", "0", "0", "0", "", "", "", "", "", ""]);
+    }
+
+    #[test]
+    fn a_job_without_an_id_is_an_error() {
+        let bad = fields(&[
+            "x", "x", "RUNNING", "", "", "", "", "", "0", "0", "0", "", "", "", "", "", "",
+        ]);
         assert!(super::jobs(&bad).is_err());
     }
 
     #[test]
     fn a_job_whose_line_is_cut_is_an_error() {
-        let line = fields([
-            "7", "RUNNING", "", "main", "n1", "x\ny", "1", "0", "0", "0", "", "", "", "", "", "",
+        let line = fields(&[
+            "7", "7", "RUNNING", "", "main", "n1", "x\ny", "1", "0", "0", "0", "", "", "", "", "",
+            "",
         ]);
         assert!(jobs(&line).is_err(), "n1 is in use, and must not be taken for free");
     }
 
     #[test]
     fn an_invalid_request_does_not_hide_the_job() {
-        let line = fields([
-            "7", "RUNNING", "", "main", "n1", "n[", "1", "0", "0", "0", "", "", "", "", "", "",
+        let line = fields(&[
+            "7", "7", "RUNNING", "", "main", "n1", "n[", "1", "0", "0", "0", "", "", "", "", "", "",
         ]);
         let jobs = jobs(&line).unwrap();
         let [job] = &jobs[..] else { panic!("{jobs:?}") };
         assert_eq!((job.nodes.to_string(), job.wanted.len()), ("n1".into(), 0));
-        let line = fields([
-            "7", "RUNNING", "", "main", "n[", "", "1", "0", "0", "0", "", "", "", "", "", "",
+        let line = fields(&[
+            "7", "7", "RUNNING", "", "main", "n[", "", "1", "0", "0", "0", "", "", "", "", "", "",
         ]);
         assert!(super::jobs(&line).is_err(), "where it runs must be known");
     }

@@ -3,8 +3,8 @@
 use crate::sim::fixture::{SimFixture, http, pacer, spec};
 use cloud_core::conformance::Fixture as _;
 use cloud_core::{
-    ErrorKind, Goal, InstanceFilter, InstanceId, InstanceState, Provider as _, Secret, Tags, Zone,
-    wait_until,
+    ErrorKind, Goal, ImageId, InstanceFilter, InstanceId, InstanceState, Provider as _, Room,
+    Secret, SubnetId, Tags, Zone, wait_until,
 };
 use cloud_oci::{CapacityStatus, Clock, Credentials, Oci, PrivateKey};
 use cloud_sim::{CloudSettings, Fault, Rule};
@@ -119,6 +119,42 @@ async fn subnets_zones_limits_and_capacity_can_be_asked_for() {
     let wanted = [(cloud_core::ShapeName::new("VM.Standard2.1"), None)];
     let capacity = provider.capacity(&Zone::new("Uocm:PHX-AD-1"), &wanted).await.expect("a report");
     assert_eq!(capacity[0].status, CapacityStatus::Available);
+    let room = async |shape: &str| {
+        let shape = cloud_core::ShapeName::new(shape);
+        provider.room(&shape, &Zone::new("Uocm:PHX-AD-1")).await.expect("a report")
+    };
+    assert_eq!((room("VM.Standard2.1").await, room("VM.Unknown").await), (Room::Some, Room::None));
+}
+
+#[tokio::test]
+async fn a_refused_launch_names_the_image_or_subnet_that_is_gone() {
+    let fixture = SimFixture::start(CloudSettings::quick()).await;
+    let provider = fixture.provider().await;
+    let gone = |what: &str| format!("{what} is gone, or the caller may not see it");
+    let unnamed = Fault::answer(404, "NotAuthorizedOrNotFound", "Authorization failed.");
+    let image = "ocid1.image.oc1.phx.deleted";
+    let subnet = "ocid1.subnet.oc1.phx.deleted";
+    let refused = |spec| {
+        fixture.cloud.admin().add_fault(Rule::once("LaunchInstance", unnamed.clone())).unwrap();
+        let provider = &provider;
+        async move { provider.launch(&spec).await.expect_err("refused") }
+    };
+    let mut without_image = spec("vm-1");
+    without_image.image = ImageId::new(image);
+    let error = provider.launch(&without_image).await.expect_err("no such image");
+    assert!(error.to_string().contains(&gone(&format!("image {image}"))), "{error}");
+    let error = refused(without_image).await;
+    assert_eq!(error.kind(), ErrorKind::Forbidden);
+    assert!(error.to_string().contains(&gone(&format!("image {image}"))), "{error}");
+    let mut without_subnet = spec("vm-1");
+    without_subnet.subnet = Some(SubnetId::new(subnet));
+    let error = refused(without_subnet).await;
+    assert!(error.to_string().contains(&gone(&format!("subnet {subnet}"))), "{error}");
+    let error = refused(spec("vm-1")).await;
+    assert!(error.to_string().contains(") and the policies of the caller"), "{error}");
+    let counts = fixture.cloud.admin().counts();
+    assert_eq!(counts.get("GetImage"), Some(&2), "each is asked for once");
+    assert_eq!(counts.get("GetSubnet"), Some(&2));
 }
 
 #[tokio::test]

@@ -5,7 +5,10 @@ use super::job::{job, no_slurmctld};
 use super::node::node;
 use super::words::Words;
 use super::{Explanation, slurm_reason};
+use crate::budget::{renewal, standing};
 use crate::order;
+use crate::time::Utc;
+use history::millis;
 use hostlist::{Hostlist, NodeName};
 use slurmctl::JobState;
 
@@ -20,7 +23,7 @@ pub fn cluster(facts: &Facts<'_>) -> Vec<Explanation> {
         matches!(state, JobState::Pending | JobState::RequeueHold | JobState::Requeued)
     };
     let waiting = jobs.iter().filter(|job| waits(&job.state));
-    let mut waiting: Vec<Explanation> = waiting.map(|known| job(known.id, facts)).collect();
+    let mut waiting: Vec<Explanation> = waiting.map(|known| job(known.id.into(), facts)).collect();
     let troubled = troubled(order::by_number(nodes.keys().cloned()), facts);
     let mut all = vec![whole(waiting.len(), &troubled, facts)];
     all.append(&mut waiting);
@@ -74,5 +77,22 @@ fn whole(waiting: usize, troubled: &[(Hostlist, Explanation)], facts: &Facts<'_>
         Words::new("summary", "", "See the jobs and nodes below.")
     };
     let text = format!("{jobs}, and {nodes}.");
-    Explanation::new("cluster".to_owned(), words, text).see_gaps(facts)
+    let mut explanation = Explanation::new("cluster".to_owned(), words, text);
+    if let Some(left) = budget_left(facts) {
+        explanation.details.push(format!("Of the budget, {left}."));
+        explanation.see("budget", left);
+    }
+    explanation.see_gaps(facts)
+}
+
+/// How much may still be spent, if there is a budget.
+fn budget_left(facts: &Facts<'_>) -> Option<String> {
+    let allowance = facts.site.allowance.as_ref()?;
+    let state = allowance.budget.state(facts.spending?, millis(facts.now))?;
+    let spent = standing(&state, &allowance.prices.currency);
+    Some(if state.is_reached() {
+        format!("{spent}; no machine is started before {}", Utc(renewal(&state)))
+    } else {
+        format!("{spent}; {} left", state.left)
+    })
 }

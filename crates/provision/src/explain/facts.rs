@@ -1,10 +1,12 @@
 //! All that is known at one moment, and what could not be learnt.
 
+use super::elsewhere::Rooms;
 use crate::cooldown::Cooldowns;
 use crate::site::Site;
 use crate::world::{Fleet, Roster};
 use cloud_core::Limit;
 use history::Event;
+use history::cost::Spending;
 use hostlist::NodeName;
 use slurmctl::{Job, Node};
 use std::collections::BTreeMap;
@@ -34,6 +36,10 @@ pub struct Facts<'a> {
     pub events: Learnt<Vec<Event>>,
     /// The cloud's limits; empty if nobody asked.
     pub limits: Learnt<Vec<Limit>>,
+    /// Where the cloud has room for what it lacks in a zone; empty if nobody asked.
+    pub rooms: Rooms,
+    /// What was spent; none without a budget.
+    pub spending: Option<Spending>,
     /// When all this was observed.
     pub now: SystemTime,
 }

@@ -1,13 +1,17 @@
 //! Asking Slurm, the cloud and the state directory for what an explanation needs.
 
+use super::elsewhere::{self, Rooms};
 use super::facts::{Facts, Learnt};
+use crate::budget;
 use crate::cause::Cause;
 use crate::failure::chain;
 use crate::site::Site;
 use crate::state::{Document, State as _, StateDir, cooldowns};
 use crate::world::{Fleet, Roster};
 use cloud_core::{InstanceFilter, Limit, Provider};
-use slurmctl::{Controller, JobFilter, JobId};
+use history::Lives;
+use history::cost::Spending;
+use slurmctl::{Controller, JobFilter, JobRef};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
@@ -38,7 +42,7 @@ pub struct Sources<'a> {
 }
 
 /// Asks for all unfinished jobs, and for this one even if it has ended.
-pub async fn gather<'a>(sources: &Sources<'a>, wanted: Option<JobId>) -> Facts<'a> {
+pub async fn gather<'a>(sources: &Sources<'a>, wanted: Option<JobRef>) -> Facts<'a> {
     let slurm = sources.slurm;
     let (nodes, jobs, fleet) = tokio::join!(slurm.nodes(None), jobs(slurm, wanted), fleet(sources));
     let text = StateDir::read_only(sources.state_dir).load(Document::Cooldowns);
@@ -52,6 +56,11 @@ pub async fn gather<'a>(sources: &Sources<'a>, wanted: Option<JobId>) -> Facts<'
         Ok(known) if is_quota(known) => limits(sources).await,
         Ok(_) | Err(_) => Ok(Vec::new()),
     };
+    let rooms = match &cooldowns {
+        Ok(known) => elsewhere::rooms(sources, known).await,
+        Err(_) => Rooms::new(),
+    };
+    let spending = spending(sources, &fleet);
     let by_name = |nodes: Vec<slurmctl::Node>| {
         nodes.into_iter().map(|node| (node.name.clone(), node)).collect()
     };
@@ -65,17 +74,29 @@ pub async fn gather<'a>(sources: &Sources<'a>, wanted: Option<JobId>) -> Facts<'
         cooldowns,
         events: events.map(|log| log.events).map_err(|error| chain(&error)),
         limits,
+        rooms,
+        spending,
         now: sources.now,
     }
 }
 
+/// What was spent, if there is a budget and the whole log can be read.
+fn spending(sources: &Sources<'_>, fleet: &Learnt<Fleet>) -> Option<Spending> {
+    sources.site.allowance.as_ref()?;
+    let log = history::read(sources.state_dir).ok()?;
+    let nothing = Fleet::default();
+    let fleet = fleet.as_ref().unwrap_or(&nothing);
+    let lives = Lives::of(&log.events);
+    budget::spending(&lives, fleet, sources.conf, sources.site, sources.now)
+}
+
 async fn jobs(
     slurm: &dyn Controller,
-    wanted: Option<JobId>,
+    wanted: Option<JobRef>,
 ) -> slurmctl::Result<Vec<slurmctl::Job>> {
     let mut jobs = slurm.jobs(JobFilter::All).await?;
-    if let Some(id) = wanted.filter(|id| !jobs.iter().any(|job| job.id == *id)) {
-        jobs.extend(slurm.jobs(JobFilter::Ids(vec![id])).await?);
+    if let Some(name) = wanted.filter(|name| name.find(&jobs).is_none()) {
+        jobs.extend(slurm.jobs(JobFilter::Called(name)).await?);
     }
     Ok(jobs)
 }
@@ -92,7 +113,7 @@ async fn limits(sources: &Sources<'_>) -> Learnt<Vec<Limit>> {
 }
 
 /// What the cloud answers, if it does so in time.
-async fn in_time<T>(asked: impl Future<Output = cloud_core::Result<T>>) -> Learnt<T> {
+pub(super) async fn in_time<T>(asked: impl Future<Output = cloud_core::Result<T>>) -> Learnt<T> {
     match timeout(CLOUD_WAIT, asked).await {
         Ok(answer) => answer.map_err(|error| chain(&error)),
         Err(_) => Err(format!("the cloud did not answer within {} seconds", CLOUD_WAIT.as_secs())),

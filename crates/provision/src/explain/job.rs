@@ -2,6 +2,7 @@
 
 use super::candidates::Candidates;
 use super::condition::Condition;
+use super::elsewhere::elsewhere;
 use super::events::{last_return, refusals};
 use super::facts::Facts;
 use super::node::see_node;
@@ -11,7 +12,7 @@ use super::{Explanation, ago, sentence, span};
 use crate::cooldown::Cooldown;
 use crate::site::Pool;
 use hostlist::NodeName;
-use slurmctl::{Job, JobId, JobState, Node};
+use slurmctl::{Job, JobId, JobRef, JobState, Node};
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
@@ -20,20 +21,24 @@ const MOST_NODES: usize = 8;
 
 /// Why a job waits, or what it does instead.
 #[must_use]
-pub fn job(id: JobId, facts: &Facts<'_>) -> Explanation {
-    let subject = format!("job {id}");
+pub fn job(wanted: JobRef, facts: &Facts<'_>) -> Explanation {
     let (Ok(jobs), Ok(nodes)) = (&facts.jobs, &facts.nodes) else {
-        return no_slurmctld(subject, facts);
+        return no_slurmctld(format!("job {wanted}"), facts);
     };
-    let Some(job) = jobs.iter().find(|job| job.id == id) else {
-        return unknown(subject, id).see_gaps(facts);
+    let Some(job) = wanted.find(jobs) else {
+        return unknown(wanted).see_gaps(facts);
+    };
+    let name = match wanted {
+        JobRef::Job(_) => job.shown_as.clone().unwrap_or_else(|| job.id.to_string()),
+        // Slurm shows the tasks of an array that wait as one job.
+        JobRef::Task { .. } | JobRef::Part { .. } => wanted.to_string(),
     };
     let mut explanation = match job.state {
         JobState::Pending | JobState::RequeueHold | JobState::Requeued => {
-            pending(&subject, job, nodes, facts)
+            pending(&name, job, nodes, facts)
         }
-        JobState::Configuring => starting(subject, job, nodes, facts),
-        _ => not_waiting(subject, job),
+        JobState::Configuring => starting(&name, job, nodes, facts),
+        _ => not_waiting(&name, job),
     };
     see_job(&mut explanation, job, facts.now);
     explanation.evidence.rotate_right(1);
@@ -51,21 +56,22 @@ pub(super) fn no_slurmctld(subject: String, facts: &Facts<'_>) -> Explanation {
     Explanation::new(subject, words, sentence).see_gaps(facts)
 }
 
-fn unknown(subject: String, id: JobId) -> Explanation {
+fn unknown(wanted: JobRef) -> Explanation {
     let words = Words::new(
         "unknown_job",
         "",
-        format!("See `sacct -j {id}`, or ask the job's owner or an administrator."),
+        format!("See `sacct -j {wanted}`, or ask the job's owner or an administrator."),
     );
-    let text = format!("Slurm shows no job {id}: it has ended a while ago, or is somebody else's.");
-    Explanation::new(subject, words, text)
+    let text =
+        format!("Slurm shows no job {wanted}: it has ended a while ago, or is somebody else's.");
+    Explanation::new(format!("job {wanted}"), words, text)
 }
 
 fn see_job(explanation: &mut Explanation, job: &Job, now: SystemTime) {
     let reason = job.reason.as_deref().unwrap_or("None");
     let mut parts = vec![format!(
         "job {}: {}, Reason={reason}, {} in partition {}",
-        job.id,
+        job.shown_as.clone().unwrap_or_else(|| job.id.to_string()),
         job.state,
         slurm_reason::nodes(job.node_count),
         job.partition
@@ -83,14 +89,14 @@ fn see_job(explanation: &mut Explanation, job: &Job, now: SystemTime) {
 }
 
 fn pending(
-    subject: &str,
+    name: &str,
     job: &Job,
     nodes: &BTreeMap<NodeName, Node>,
     facts: &Facts<'_>,
 ) -> Explanation {
     let waits = |words: Words| {
-        let text = sentence(job.id, &words);
-        Explanation::new(subject.to_owned(), words, text)
+        let text = sentence(name, &words);
+        Explanation::new(format!("job {name}"), words, text)
     };
     if let Some(words) = slurm_reason::of(job, facts.conf) {
         return waits(words);
@@ -104,6 +110,7 @@ fn pending(
     explanation.details.push(candidates.tally(job));
     if let Some(Condition::Cooling(pool, cooldown)) = about {
         explanation.details.push(cools(pool, cooldown, facts));
+        explanation.details.extend(elsewhere(pool, facts));
     }
     let again = job.eligible.and_then(|at| at.duration_since(facts.now).ok());
     if let Some(again) = again.filter(|_| job.restarts > 0) {
@@ -237,7 +244,7 @@ fn turn(job: &Job, busy: usize) -> Words {
 
 /// A job whose nodes boot.
 fn starting(
-    subject: String,
+    name: &str,
     job: &Job,
     nodes: &BTreeMap<NodeName, Node>,
     facts: &Facts<'_>,
@@ -248,37 +255,37 @@ fn starting(
     let late = names.iter().filter(|name| !is_up(name));
     let waiting: hostlist::Hostlist = late.clone().collect();
     let text = if waiting.is_empty() {
-        format!("Job {} starts: its nodes are up, and Slurm launches it.", job.id)
+        format!("Job {name} starts: its nodes are up, and Slurm launches it.")
     } else {
-        format!("Job {} starts: {waiting} boots, and {up} of {} nodes are up.", job.id, names.len())
+        format!("Job {name} starts: {waiting} boots, and {up} of {} nodes are up.", names.len())
     };
     let words = Words::new(
         "starting",
         "",
         "Wait. If a node stays like this, read its console and slurmd's log; Slurm gives it up at ResumeTimeout and requeues the job.",
     );
-    let mut explanation = Explanation::new(subject, words, text);
-    for name in late.take(MOST_NODES) {
-        see_node(&mut explanation, name, nodes.get(name), facts);
+    let mut explanation = Explanation::new(format!("job {name}"), words, text);
+    for node in late.take(MOST_NODES) {
+        see_node(&mut explanation, node, nodes.get(node), facts);
     }
     explanation
 }
 
 /// A job that does not wait.
-fn not_waiting(subject: String, job: &Job) -> Explanation {
-    let id = job.id;
+fn not_waiting(name: &str, job: &Job) -> Explanation {
+    let subject = format!("job {name}");
     if job.state.is_finished() {
-        let words = Words::new("ended", "", format!("See `sacct -j {id}` and the job's output."));
+        let words = Words::new("ended", "", format!("See `sacct -j {name}` and the job's output."));
         let word = job.state.as_str();
         return Explanation::new(
             subject,
             words,
-            format!("Job {id} does not wait: it has ended ({word})."),
+            format!("Job {name} does not wait: it has ended ({word})."),
         );
     }
     let words = Words::new("running", "", "Nothing is to be done.");
     let text = format!(
-        "Job {id} does not wait: it is {} on {}.",
+        "Job {name} does not wait: it is {} on {}.",
         job.state.as_str().to_lowercase(),
         job.nodes
     );

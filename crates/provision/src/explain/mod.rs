@@ -7,6 +7,7 @@
 mod candidates;
 mod cluster;
 mod condition;
+mod elsewhere;
 mod events;
 mod facts;
 mod gather;
@@ -19,6 +20,7 @@ mod tests;
 mod words;
 
 pub use cluster::cluster;
+pub use elsewhere::Rooms;
 pub use facts::{Facts, Learnt};
 pub use gather::{Sources, gather};
 pub use job::job;
@@ -51,7 +53,7 @@ pub struct Explanation {
 /// Something that was seen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// Who says it: `slurm`, `slurm.conf`, `cloud`, `cool-down`, `event`, or `not seen`.
+    /// Who says it: `slurm`, `slurm.conf`, `cloud`, `cool-down`, `event`, `budget`, or `not seen`.
     pub source: &'static str,
     /// What it says.
     pub text: String,
@@ -93,7 +95,7 @@ pub(crate) fn waits(job: JobId, reason: &str) -> String {
     sentence(job, &Words::of(&reported))
 }
 
-fn sentence(job: JobId, words: &Words) -> String {
+fn sentence(job: impl std::fmt::Display, words: &Words) -> String {
     format!("Job {job} waits: {}.", words.clause)
 }
 

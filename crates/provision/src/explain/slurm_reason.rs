@@ -13,6 +13,7 @@ pub(super) fn of(job: &Job, conf: &Roster<'_>) -> Option<Words> {
     by_partition(word, job, conf)
         .or_else(|| by_owner(word, job))
         .or_else(|| by_request(word, job))
+        .or_else(|| by_power(word, conf))
         .or_else(|| by_account(word))
 }
 
@@ -165,6 +166,22 @@ fn by_request(word: &str, job: &Job) -> Option<Words> {
         _ => return None,
     };
     Some(words)
+}
+
+/// The limit of Slurm's own on nodes that are powered up.
+fn by_power(word: &str, conf: &Roster<'_>) -> Option<Words> {
+    // https://github.com/SchedMD/slurm/blob/master/src/common/job_state_reason.c: WAIT_MAX_POWERED_NODES
+    if word != "MaxPoweredUpNodes" {
+        return None;
+    }
+    let set = conf.config().power.slurmctld_parameters.iter();
+    let mut set = set.filter_map(|value| value.strip_prefix("max_powered_nodes="));
+    let most = set.next().map(|most| format!(" ({most})")).unwrap_or_default();
+    Some(Words::new(
+        "max_powered_nodes",
+        format!("as many nodes are powered up as max_powered_nodes allows{most}"),
+        "Wait until other nodes are idle and power down, or raise `max_powered_nodes` in SlurmctldParameters of slurm.conf.",
+    ))
 }
 
 /// Limits of an account, a user or a quality of service.

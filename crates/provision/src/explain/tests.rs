@@ -3,18 +3,23 @@
 mod rows;
 
 use super::*;
+use crate::budget::Allowance;
 use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
 use crate::site::{Identity, Pool, Site};
 use crate::world::{Fleet, Roster};
-use cloud_core::{Instance, InstanceId, InstanceName, InstanceState, Limit, ShapeName, Tags, Zone};
+use cloud_core::{
+    Instance, InstanceId, InstanceName, InstanceState, Limit, Room, ShapeName, Tags, Zone,
+};
+use history::cost::{Budget, Price, Prices, Spending};
 use history::{Event, EventKind};
 use hostlist::NodeName;
 use slurmconf::Config;
 use slurmctl::{Job, JobState, Node, NodeReason, NodeState};
 use std::time::UNIX_EPOCH;
 
-const CONF: &str = "NodeName=n[1-4] CPUs=2 Features=shape=m1.large,fast State=CLOUD
+const CONF: &str = "SlurmctldParameters=cloud_dns,max_powered_nodes=3
+NodeName=n[1-4] CPUs=2 Features=shape=m1.large,fast State=CLOUD
 NodeName=g[1-2] CPUs=2 Features=shape=g1.a100 State=CLOUD
 NodeName=x1 CPUs=2 State=CLOUD
 PartitionName=main Nodes=n[1-4] MaxTime=60 MaxNodes=3
@@ -123,12 +128,14 @@ impl Scene {
             cooldowns: Ok(self.cooldowns.clone()),
             events: Ok(self.events.clone()),
             limits: Ok(Vec::new()),
+            rooms: Rooms::new(),
+            spending: None,
             now: now(),
         })
     }
 
     fn job(&self) -> Explanation {
-        self.facts(|facts| job(JobId::new(7), facts))
+        self.facts(|facts| job(JobId::new(7).into(), facts))
     }
 
     fn node(&self, which: &str) -> Explanation {
@@ -209,8 +216,20 @@ fn a_job_that_does_not_wait_is_told_so() {
         });
         assert_eq!(scene.job().cause, cause);
     }
-    let missing = Scene::new().facts(|facts| job(JobId::new(8), facts));
+    let missing = Scene::new().facts(|facts| job(JobId::new(8).into(), facts));
     assert_eq!(missing.cause, "unknown_job");
+}
+
+#[test]
+fn a_task_of_an_array_is_explained_by_its_name() {
+    let scene = Scene::new().with(|scene| scene.job.shown_as = Some("7_[3-9%2]".to_owned()));
+    let told = |text: &str| scene.facts(|facts| job(text.parse().unwrap(), facts));
+    let task = told("7_4");
+    assert_eq!(task.subject, "job 7_4");
+    assert!(task.sentence.starts_with("Job 7_4 waits: "), "{task:#?}");
+    assert!(task.evidence[0].text.starts_with("job 7_[3-9%2]: PENDING"), "{task:#?}");
+    assert!(told("7").sentence.starts_with("Job 7_[3-9%2] waits: "));
+    assert_eq!(told("7_2").cause, "unknown_job");
 }
 
 #[test]
@@ -261,14 +280,14 @@ fn what_could_not_be_learnt_is_named_and_not_guessed() {
         facts.fleet = Err(unseen());
         facts.cooldowns = Err(unseen());
         facts.events = Err(unseen());
-        job(JobId::new(7), &facts)
+        job(JobId::new(7).into(), &facts)
     });
     assert_eq!(told.cause, "quota", "the reason that Slurm keeps is enough");
     let unseen = told.evidence.iter().filter(|seen| seen.source == "not seen");
     assert_eq!(unseen.count(), 3, "{told:#?}");
     let silent = scene.facts(|facts| {
         let facts = Facts { nodes: Err("no answer".to_owned()), ..facts.clone() };
-        [job(JobId::new(7), &facts), node(&name("n1"), &facts), cluster(&facts).remove(0)]
+        [job(JobId::new(7).into(), &facts), node(&name("n1"), &facts), cluster(&facts).remove(0)]
     });
     assert!(silent.iter().all(|told| told.cause == "slurmctld"), "{silent:#?}");
 }
@@ -286,11 +305,54 @@ fn a_used_up_limit_is_evidence_for_a_quota() {
     };
     let told = scene.facts(|facts| {
         let facts = Facts { limits: Ok(vec![limit("cores", 8), limit("ram", 1)]), ..facts.clone() };
-        job(JobId::new(7), &facts)
+        job(JobId::new(7).into(), &facts)
     });
     let texts: Vec<&str> = told.evidence.iter().map(|seen| seen.text.as_str()).collect();
     assert!(texts.contains(&"limit cores in a: 8 of 8 used"), "{texts:#?}");
     assert!(!texts.iter().any(|text| text.contains("ram")), "{texts:#?}");
+}
+
+#[test]
+fn a_pool_that_said_no_is_told_with_the_zones_that_have_room() {
+    let in_zone = |zone: &str| Pool { zone: Some(Zone::new(zone)), ..pool("m1.large") };
+    let told = |rooms: Rooms| {
+        let scene = Scene::new();
+        scene.facts(|facts| elsewhere::elsewhere(&in_zone("a"), &Facts { rooms, ..facts.clone() }))
+    };
+    let room = |zone: &str, room| ((ShapeName::new("m1.large"), Zone::new(zone)), room);
+    assert_eq!(told(Rooms::new()), None);
+    let rows = [
+        room("a", Ok(Some(Room::Some))),
+        room("b", Ok(Some(Room::Machines(1)))),
+        room("c", Ok(Some(Room::None))),
+        room("d", Err("not allowed".to_owned())),
+    ];
+    assert_eq!(
+        told(Rooms::from(rows)).unwrap(),
+        "By the cloud's own report, which counts no quotas, b has room for 1, c has none. Whether d has room is not known."
+    );
+    let silent = Rooms::from([room("b", Ok(None))]);
+    assert_eq!(told(silent).unwrap(), "Whether b has room is not known.");
+}
+
+#[test]
+fn the_cluster_is_told_with_what_is_left_of_the_budget() {
+    let unit = |units: u64| Price::from_micros(units * 1_000_000);
+    let scene = Scene::new().with(|scene| {
+        let prices = Prices::read("p", "currency: USD\nshapes: {m1.large: 1}\n").unwrap();
+        let budget = Budget { per_day: Some(unit(20)), ..Budget::default() };
+        scene.site.allowance = Some(Allowance { budget, prices });
+    });
+    let told = |spent: u64| {
+        let spending = Spending { day: unit(spent).amount(), month: unit(spent).amount() };
+        scene.facts(|facts| cluster(&Facts { spending: Some(spending), ..facts.clone() }))
+    };
+    let budget = |spent| told(spent).first().unwrap().details.concat();
+    assert_eq!(budget(18), "Of the budget, 18.00 of 20.00 USD spent this day; 2.00 left.");
+    let reached = "Of the budget, 20.00 of 20.00 USD spent this day; no machine is started before 1970-01-02T00:00:00Z.";
+    assert_eq!(budget(20), reached);
+    let unknown = scene.facts(cluster);
+    assert!(unknown.first().unwrap().details.is_empty(), "what was spent could not be read");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod twin;
 
 use hostlist::{Hostlist, NodeName};
 use slurmctl::{
-    BatchJob, Controller as _, ErrorKind, JobFilter, JobId, JobState, Node, NodeAction,
+    BatchJob, Controller as _, ErrorKind, JobFilter, JobId, JobRef, JobState, Node, NodeAction,
     NodeAddress, Reason, Scontrol,
 };
 use std::{net::IpAddr, time::Duration};
@@ -132,6 +132,13 @@ mod cases {
         assert_eq!(on(slurm.jobs(JobFilter::On(list("n[5-7]"))).await.unwrap()), [id]);
         assert_eq!(on(slurm.jobs(JobFilter::On(list("n8"))).await.unwrap()), []);
         assert_eq!(on(slurm.jobs(JobFilter::Ids(vec![second])).await.unwrap()), [second]);
+        queued.options = vec!["--array=1-3%1".to_owned()];
+        let array = slurm.submit(&queued).await.unwrap();
+        let task = async |number| {
+            let name = JobRef::Task { array: array.get(), task: number };
+            on(slurm.jobs(JobFilter::Called(name)).await.unwrap())
+        };
+        assert_eq!((task(2).await, task(4).await), (vec![array], vec![]));
         assert_eq!(on(slurm.jobs(JobFilter::In("rebuild".into())).await.unwrap()), []);
         let error = slurm.comment(JobId::new(4711), "x").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");

@@ -162,6 +162,11 @@ pub(super) fn waiting_jobs() -> Vec<(Scene, &'static str, &'static str)> {
         (Scene::new().reason("Reservation"), "reservation", "reservation"),
         (Scene::new().reason("JobArrayTaskLimit"), "array_limit", "array"),
         (
+            Scene::new().reason("MaxPoweredUpNodes"),
+            "max_powered_nodes",
+            "as many nodes are powered up as max_powered_nodes allows (3)",
+        ),
+        (
             Scene::new().with(|it| it.job.partition = "odd".to_owned()),
             "shape",
             "does not say which shape x1 has",
