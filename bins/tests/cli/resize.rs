@@ -3,6 +3,7 @@
 use crate::fixture::{Ended, Fixture, answer};
 use crate::slurm::wait;
 use cloud_sim::Rule;
+use serde_json::Value;
 use std::fs::File;
 use std::io::Write as _;
 use std::process::Stdio;
@@ -73,6 +74,20 @@ fn a_cluster_comes_to_edited_limits_and_back() {
     assert!(stage.read(CONF).contains("NodeName=c1-general-0001 "), "{}", stage.read(CONF));
     assert_eq!(stage.slurm.node("c1-general-0002", "State"), "");
     assert!(stage.slurm.is_up());
+}
+
+#[test]
+fn rebuild_status_lists_no_machine_that_resize_has_terminated() {
+    let stage = stage(1, 1);
+    stage.run("resize", &["--to", "2"]).with_code(0);
+    stage.run("resize", &["--to", "1"]).with_code(0);
+    // The cloud lists the machine for a while after its end.
+    let listed = stage.cloud().instances();
+    assert!(listed.iter().any(|it| it.display_name == "c1-general-0002"), "{listed:#?}");
+    let rows = stage.run("rebuild", &["status", "--json"]).with_code(0).stdout;
+    let rows: Value = serde_json::from_str(&rows).unwrap();
+    let nodes: Vec<_> = rows.as_array().unwrap().iter().map(|row| &row["node"]).collect();
+    assert_eq!(nodes, ["c1-general-0001"]);
 }
 
 /// `finish` writes nodes that are always there and launches none, and a machine may be lost at any time.
