@@ -118,7 +118,7 @@ impl Claims<'_> {
         (!told).then(|| "slurmctld does not know where".to_owned())
     }
 
-    /// A machine that was there before the process looked, and that nobody has told to go.
+    /// A machine that was there before the process looked, and that nobody has told to go, or to stop if it is to be kept.
     fn is_left(&self, node: &NodeName) -> Option<String> {
         if self.judge.seen().misled.contains(&self.who) {
             return None;
@@ -126,7 +126,11 @@ impl Claims<'_> {
         let since = self.since()?;
         let left = self.machines_of(node).find(|it| {
             let shown = it.states.first().is_some_and(|(begin, _)| *begin <= since);
-            shown && !it.states.iter().any(|(_, state)| state.is_leaving())
+            let is_off =
+                |state| matches!(state, &InstanceState::Stopping | &InstanceState::Stopped);
+            let stopped = it.states.last().is_some_and(|(_, state)| is_off(state));
+            let kept = stopped && self.judge.warm.has(&it.instance);
+            shown && !kept && !it.states.iter().any(|(_, state)| state.is_leaving())
         })?;
         Some(format!("{} is left", left.instance.id))
     }

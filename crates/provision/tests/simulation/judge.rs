@@ -34,7 +34,7 @@ pub(crate) struct Judge {
     pub(super) cloud: MemoryCloud,
     slurm: MemorySlurm,
     foreign: Vec<String>,
-    warm: Warm,
+    pub(super) warm: Warm,
     begun: Instant,
     /// How far listings are behind at most.
     pub(super) lag: Duration,
