@@ -39,10 +39,10 @@ impl Sim {
         let (cancel, fault) = (self.cancel(), self.fault);
         let who = self.env.judge.reconciles();
         let process = async move {
-            cancelled(cancel, async |cancel| {
+            Box::pin(cancelled(cancel, async |cancel| {
                 let report = env.program(host, cancel, async |run| run::reconcile(run).await).await;
                 pretended(report, fault)
-            })
+            }))
             .await
         };
         let judge = Arc::clone(&self.env.judge);
@@ -81,8 +81,8 @@ impl Sim {
         let env = Arc::clone(&self.env);
         let called = call.clone();
         match (self.fault, &call) {
-            (Some(Fault::Idle), Call::ResumeFail { .. }) => return,
-            (Some(Fault::StopsNone), Call::Suspend { .. } | Call::ResumeFail { .. }) => return,
+            (Some(Fault::Idle | Fault::StopsNone), Call::ResumeFail { .. })
+            | (Some(Fault::StopsNone), Call::Suspend { .. }) => return,
             _ => {}
         }
         // A call that comes again may come from the other controller.
@@ -90,10 +90,10 @@ impl Sim {
         let host = if fresh { self.active } else { self.rng.usize(0..hosts) };
         let (cancel, fault) = (self.cancel(), self.fault);
         let process = async move {
-            cancelled(cancel, async |cancel| {
+            Box::pin(cancelled(cancel, async |cancel| {
                 let called = async |run: &Run<'_>| program(run, &called, fault).await;
                 pretended(env.program(host, cancel, called).await, fault)
-            })
+            }))
             .await
         };
         let judge = Arc::clone(&self.env.judge);

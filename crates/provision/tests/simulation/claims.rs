@@ -155,7 +155,7 @@ impl Claims<'_> {
             FindingKind::Full => !self.told(node, |action| action == NodeAction::Drain),
             FindingKind::WrongAddress => {
                 let seen = self.judge.seen();
-                !seen.addressed.get(node).is_some_and(|at| *at >= self.begun)
+                seen.addressed.get(node).is_none_or(|at| *at < self.begun)
             }
             _ => false,
         }

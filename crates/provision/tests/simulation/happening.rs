@@ -86,7 +86,6 @@ pub(crate) fn happenings(
             2 => add(at, Happening::Vanish),
             3 => add(at, Happening::SwitchOff),
             4 => add(at, Happening::PowerDown),
-            5 => add(at, Happening::Repeat),
             6 => add(at, Happening::LoseAnswers(rng.usize(1..=4))),
             7 => add(at, Happening::Preempt),
             8 => {
@@ -156,20 +155,8 @@ impl Sim {
                 self.active = (self.active + 1) % self.timers.len();
             }
             Happening::Unreachable(gone) => env.slurm.set_unreachable(gone),
-            Happening::Vanish | Happening::SwitchOff => {
-                let running: Vec<_> = env
-                    .ours()
-                    .into_iter()
-                    .filter(|instance| instance.state == InstanceState::Running)
-                    .collect();
-                if let Some(instance) = self.rng.choice(&running) {
-                    let state = match what {
-                        Happening::Vanish => InstanceState::Terminated,
-                        _ => InstanceState::Stopped,
-                    };
-                    assert!(env.cloud.force(&instance.id, state));
-                }
-            }
+            Happening::Vanish => self.force_one(InstanceState::Terminated),
+            Happening::SwitchOff => self.force_one(InstanceState::Stopped),
             Happening::PowerDown => {
                 let node = self.rng.choice(&env.nodes).cloned();
                 let list: Hostlist = node.iter().collect();
@@ -204,6 +191,15 @@ impl Sim {
             Happening::Backup => env.backup.make(&env.state),
             Happening::Restore => env.backup.restore(&env.state),
             Happening::Reconcile(host) => self.reconcile(host, false),
+        }
+    }
+
+    /// A machine that runs is in this state from now on.
+    fn force_one(&mut self, state: InstanceState) {
+        let mut running = self.env.ours();
+        running.retain(|instance| instance.state == InstanceState::Running);
+        if let Some(instance) = self.rng.choice(&running) {
+            assert!(self.env.cloud.force(&instance.id, state));
         }
     }
 
