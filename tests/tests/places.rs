@@ -15,12 +15,17 @@ cheap: {shape: VM.Standard2.1, zone: '1', max: 1, weight: 50, partition: cheap,
 /// The second place of the group `cheap` costs a quarter of the first.
 const PRICES: &str = "currency: USD\nshapes: {VM.Standard2.1: 0.06, VM.Standard2.4: 0.24}\n";
 
-/// The kinds of machines that were launched since the requests were cleared.
-fn launched(cluster: &Cluster) -> Vec<&'static str> {
+/// What the accepted launches said since the requests were cleared.
+fn launches(cluster: &Cluster) -> Vec<String> {
     let taken =
         |request: &Recorded| request.operation == "LaunchInstance" && request.status == Some(200);
-    let kind = |request: Recorded| if request.body.contains(SPOT) { "spot" } else { "on-demand" };
-    cluster.cloud().requests().into_iter().filter(taken).map(kind).collect()
+    cluster.cloud().requests().into_iter().filter(taken).map(|request| request.body).collect()
+}
+
+/// The kinds of machines that were launched since the requests were cleared.
+fn launched(cluster: &Cluster) -> Vec<&'static str> {
+    let kind = |body: String| if body.contains(SPOT) { "spot" } else { "on-demand" };
+    launches(cluster).into_iter().map(kind).collect()
 }
 
 /// Runs a job and gives the kinds of machines that were launched for it.
@@ -38,9 +43,12 @@ fn run_cheap(cluster: &Cluster) -> Vec<String> {
     cluster.cloud().clear_requests();
     let job = cluster.submit(&["--partition=cheap"], "srun hostname");
     cluster.wait_job(job, "COMPLETED");
-    let shapes = cluster.machines().into_iter().map(|machine| machine.shape).collect();
     cluster.wait_empty();
-    shapes
+    let shape = |body: String| {
+        let mut words = body.split('"').skip_while(|word| *word != "shape");
+        words.nth(2).unwrap_or_default().to_owned()
+    };
+    launches(cluster).into_iter().map(shape).collect()
 }
 
 /// The group's places are tried as they are written, and with prices the cheapest first.
