@@ -22,7 +22,7 @@ use crate::wiring::Purpose;
 use check::{Limits, New};
 use clap::Parser;
 use provision::conf::{ConfLock, is_unapplied, missing_gres, planned_section, unstarted};
-use provision::plan::{self, Finish, ReportStep, SlurmStep, Step};
+use provision::plan::{self, Finish, Notification, ReportStep, Step};
 use provision::run::{self, Request, Run};
 use slurmctl::Controller as _;
 use std::time::Duration;
@@ -204,10 +204,8 @@ async fn planned(
             let section = planned_section(&inputs.marked, Some(&inputs.cluster), &plan)?;
             // A change that is refused because of a job is not applied either.
             let is_pending = |step: &Step| {
-                matches!(
-                    step,
-                    Step::Slurm(SlurmStep::Reload(_)) | Step::Report(ReportStep::Refuse { .. })
-                )
+                matches!(step.notification(), Some(Notification::Reload(_)))
+                    || matches!(step, Step::Report(ReportStep::Refuse { .. }))
             };
             Ok(New { section, unapplied: plan.steps().any(is_pending) })
         })

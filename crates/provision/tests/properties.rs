@@ -5,7 +5,7 @@ use crate::random::Chance;
 use cloud_core::InstanceId;
 use hostlist::NodeName;
 use proptest::prelude::*;
-use provision::plan::{self, MachineStep, Plan, SlurmStep, Step};
+use provision::plan::{self, MachineStep, Notification, Plan, SlurmStep, Step};
 use std::collections::BTreeSet;
 
 /// Every planner's plan for this world and request.
@@ -90,12 +90,10 @@ proptest! {
                     && !world.is_busy(node)
             };
             for step in plan.steps() {
-                let mild = match step {
-                    Step::Slurm(
-                        SlurmStep::SetAddress { .. } | SlurmStep::ReturnToService { .. },
-                    ) => true,
-                    Step::Slurm(SlurmStep::Drain { nodes, .. }) => nodes.iter().all(asleep),
-                    _ => false,
+                let mild = match step.notification() {
+                    Some(Notification::ReturnToService) => true,
+                    Some(Notification::Drain { .. }) => step.nodes().iter().all(asleep),
+                    _ => matches!(step, Step::Slurm(SlurmStep::SetAddress { .. })),
                 };
                 prop_assert!(mild, "{plan}");
             }

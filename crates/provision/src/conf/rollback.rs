@@ -3,7 +3,7 @@
 use super::MarkedFile;
 use super::{Expected, Patience};
 use crate::failure::chain;
-use crate::plan::{File, FileStep, MachineStep, Operation, Plan, Reload, SlurmStep, Step};
+use crate::plan::{File, FileStep, MachineStep, Notification, Operation, Plan, Reload, Step};
 use crate::report::Report;
 use crate::state::{self, Document, State, atomic_write};
 use hostlist::{Hostlist, NodeName};
@@ -38,8 +38,8 @@ pub struct Verdict {
 impl Applied<'_> {
     /// Verifies that slurmctld runs with the new file, or else restores the previous one.
     pub async fn verify_or_roll_back(&self, report: &Report) -> Verdict {
-        let how = self.plan.steps().find_map(|step| match step {
-            Step::Slurm(SlurmStep::Reload(how)) => Some(*how),
+        let how = self.plan.steps().find_map(|step| match step.notification() {
+            Some(Notification::Reload(how)) => Some(*how),
             _ => None,
         });
         let Some(how) = how.filter(|_| self.is_written()) else { return Verdict::default() };

@@ -1,12 +1,12 @@
 //! Brings one node up: remove what is in the way, launch, wait until the instance runs, and report its
 //! address to Slurm. A node that cannot come up is returned to Slurm.
 
+use super::message::Verdict;
 use super::node::{History, NodeWork};
-use super::notification::{Notification, Verdict};
 use super::shared::Leave;
 use crate::cause::Cause;
 use crate::failure::Failure;
-use crate::plan::{Clear, place_at_start};
+use crate::plan::{Clear, Notification, place_at_start};
 use crate::report::Outcome;
 use crate::site::Wanted;
 use crate::state::EventKind;
@@ -129,7 +129,7 @@ impl NodeWork<'_> {
     /// Moves the node to its place. Nobody waits for that: reconcile moves it if this fails.
     fn report_place(&mut self) {
         if let Some(place) = self.switch.take() {
-            self.shared.outbox.tell(Notification::Topology(place), [self.name.clone()]);
+            self.shared.outbox.notify(Notification::SetTopology(place), [self.name.clone()]);
         }
     }
 

@@ -1,9 +1,9 @@
-//! The outbox: everything that Slurm is told goes through here, many nodes in one call, one call at a time.
+//! The outbox: every message to Slurm goes through it, many nodes in one call, one call at a time.
 
-use super::notification::{Notification, OnFailure, Taken, Verdict};
+use super::message::{Message, OnFailure, Taken, Verdict};
 use super::shared::Shared;
 use crate::failure::Failure;
-use crate::plan::without_our_prefix;
+use crate::plan::{Notification, without_our_prefix};
 use crate::tools::Tools;
 use hostlist::NodeName;
 use slurmctl::{Error, ErrorKind, JobId, NodeAddress};
@@ -16,7 +16,7 @@ use tokio::time::sleep;
 /// How often a call that slurmctld did not answer is repeated.
 const MOST_TRIES: u32 = 3;
 
-/// The notifications that are not delivered yet.
+/// The messages that are not delivered yet.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     queue: RefCell<Vec<Call>>,
@@ -27,10 +27,10 @@ pub(super) struct Outbox {
     tries: Cell<u32>,
 }
 
-/// One notification and its recipients. The only recipient of what is about no node is `None`.
+/// One message, and the nodes that it is about: `None` for a message that is about no node.
 #[derive(Debug)]
 struct Call {
-    notification: Notification,
+    message: Message,
     letters: BTreeMap<Option<NodeName>, Letter>,
     status: Status,
 }
@@ -53,7 +53,7 @@ struct Letter {
 
 /// A call that has an answer, or gets none.
 pub(super) struct Sent {
-    pub(super) notification: Notification,
+    pub(super) message: Message,
     pub(super) nodes: Vec<NodeName>,
     pub(super) result: Result<Taken, Error>,
 }
@@ -69,9 +69,9 @@ impl Call {
 
     /// One call for each recipient, so that a bad one does not affect the others.
     fn split(self) -> impl Iterator<Item = Self> {
-        let Self { notification, letters, .. } = self;
+        let Self { message, letters, .. } = self;
         letters.into_iter().map(move |letter| Self {
-            notification: notification.clone(),
+            message: message.clone(),
             letters: BTreeMap::from([letter]),
             status: Status::Closed,
         })
@@ -85,18 +85,18 @@ impl Outbox {
         node: &NodeName,
         failure: &Failure,
     ) -> impl Future<Output = Verdict> + use<> {
-        self.ask(Notification::of_failure(failure), node, None)
+        self.ask(Message::of_failure(failure), node, None)
     }
 
     /// Reports the address of a node; false if Slurm did not accept it.
     pub(super) async fn report_address(&self, address: NodeAddress) -> bool {
         let node = address.node.clone();
-        self.ask(Notification::Addresses, &node, Some(address)).await == Verdict::Taken
+        self.ask(Message::Addresses, &node, Some(address)).await == Verdict::Taken
     }
 
     /// Asks Slurm whether it wants a node again that is to go.
     pub(super) async fn is_wanted(&self, node: &NodeName) -> Option<bool> {
-        match self.ask(Notification::Confirm, node, None).await {
+        match self.ask(Message::Confirm, node, None).await {
             Verdict::Taken => Some(true),
             Verdict::InUse | Verdict::Idle => Some(false),
             Verdict::Unanswered => None,
@@ -105,35 +105,35 @@ impl Outbox {
 
     fn ask(
         &self,
-        notification: Notification,
+        message: Message,
         node: &NodeName,
         address: Option<NodeAddress>,
     ) -> impl Future<Output = Verdict> + use<> {
         let (sender, verdict) = oneshot::channel();
-        self.post(notification, [(Some(node.clone()), Letter { address, reply: Some(sender) })]);
+        self.post(message, [(Some(node.clone()), Letter { address, reply: Some(sender) })]);
         async { verdict.await.unwrap_or(Verdict::Unanswered) }
     }
 
     /// Tells Slurm something about nodes.
-    pub(super) fn tell(
+    pub(super) fn notify(
         &self,
-        notification: Notification,
+        message: impl Into<Message>,
         nodes: impl IntoIterator<Item = NodeName>,
     ) {
-        self.post(notification, nodes.into_iter().map(|node| (Some(node), Letter::default())));
+        self.post(message.into(), nodes.into_iter().map(|node| (Some(node), Letter::default())));
     }
 
     /// Tells Slurm where nodes are.
-    pub(super) fn tell_addresses(&self, addresses: impl IntoIterator<Item = NodeAddress>) {
+    pub(super) fn notify_addresses(&self, addresses: impl IntoIterator<Item = NodeAddress>) {
         let letters = addresses.into_iter().map(|address| {
             (Some(address.node.clone()), Letter { address: Some(address), reply: None })
         });
-        self.post(Notification::Addresses, letters);
+        self.post(Message::Addresses, letters);
     }
 
     /// Tells Slurm something that is about no node.
     pub(super) fn announce(&self, notification: Notification) {
-        self.post(notification, [(None, Letter::default())]);
+        self.post(Message::Notify(notification), [(None, Letter::default())]);
     }
 
     /// Comments on a job, once.
@@ -146,25 +146,24 @@ impl Outbox {
     /// Drops the release of a node that is not ours any more.
     pub(super) fn keep(&self, node: &NodeName) {
         let mut queue = self.queue.borrow_mut();
-        for call in queue.iter_mut().filter(|call| call.notification == Notification::Release) {
+        for call in queue.iter_mut().filter(|call| call.message == Message::Release) {
             call.letters.remove(&Some(node.clone()));
         }
     }
 
     fn post(
         &self,
-        notification: Notification,
+        message: Message,
         letters: impl IntoIterator<Item = (Option<NodeName>, Letter)>,
     ) {
         let mut queue = self.queue.borrow_mut();
-        let is_alike = |call: &&mut Call| {
-            call.status == Status::Collecting && call.notification == notification
-        };
+        let is_alike =
+            |call: &&mut Call| call.status == Status::Collecting && call.message == message;
         if let Some(call) = queue.iter_mut().find(is_alike) {
             call.letters.extend(letters);
         } else {
             let letters = letters.into_iter().collect();
-            queue.push(Call { notification, letters, status: Status::Collecting });
+            queue.push(Call { message, letters, status: Status::Collecting });
         }
         self.changed.notify_waiters();
     }
@@ -201,15 +200,15 @@ impl Outbox {
     }
 
     /// Takes up the most urgent call.
-    fn next(&self) -> Option<(Notification, Vec<NodeName>, Vec<NodeAddress>)> {
+    fn next(&self) -> Option<(Message, Vec<NodeName>, Vec<NodeAddress>)> {
         if self.is_empty() {
             return None;
         }
         let mut queue = self.queue.borrow_mut();
-        let call = queue.iter_mut().min_by_key(|call| call.notification.delivery().rank)?;
+        let call = queue.iter_mut().min_by_key(|call| call.message.delivery().rank)?;
         call.status = Status::Sending;
         let addresses = call.letters.values().filter_map(|letter| letter.address.clone());
-        Some((call.notification.clone(), call.nodes(), addresses.collect()))
+        Some((call.message.clone(), call.nodes(), addresses.collect()))
     }
 
     fn sending(&self) -> Option<Call> {
@@ -224,13 +223,13 @@ impl Outbox {
         if tries > 0 {
             sleep(Duration::from_secs(1 << (tries - 1))).await;
         }
-        let (notification, nodes, addresses) = self.until(|| self.next()).await;
-        let result = notification.send(tools, &nodes, &addresses).await;
+        let (message, nodes, addresses) = self.until(|| self.next()).await;
+        let result = message.send(tools, &nodes, &addresses).await;
         let mut call = self.sending()?;
         self.changed.notify_waiters();
         let kind = result.as_ref().err().map(Error::kind);
         let silent = kind == Some(ErrorKind::Unavailable);
-        let on_failure = notification.delivery().on_failure;
+        let on_failure = message.delivery().on_failure;
         if silent && tries < MOST_TRIES && on_failure != OnFailure::GiveUp {
             self.tries.set(tries + 1);
             call.status = Status::Closed;
@@ -242,15 +241,16 @@ impl Outbox {
             self.queue.borrow_mut().extend(call.split());
             return None;
         }
-        if silent && matches!(notification, Notification::Comment(..)) {
+        let is_comment =
+            |message: &Message| matches!(message, Message::Notify(Notification::Comment(..)));
+        if silent && is_comment(&message) {
             // Nobody waits for comments, and each of them would be repeated as often.
-            let is_comment = |call: &Call| matches!(call.notification, Notification::Comment(..));
-            self.queue.borrow_mut().retain(|call| !is_comment(call));
+            self.queue.borrow_mut().retain(|call| !is_comment(&call.message));
         }
         if let Ok(taken) = &result {
             call.reply(taken);
         }
-        Some(Sent { notification, nodes, result })
+        Some(Sent { message, nodes, result })
     }
 }
 
@@ -275,12 +275,12 @@ impl Shared<'_> {
         }
     }
 
-    fn sent(&self, Sent { notification, nodes, result }: Sent) {
+    fn sent(&self, Sent { message, nodes, result }: Sent) {
         let taken = match result {
             Ok(taken) => taken,
             Err(error) => {
                 self.warn(format!("slurm could not be told: {error}"));
-                if notification == Notification::Release {
+                if message == Message::Release {
                     for node in &nodes {
                         self.unhold(node);
                     }
@@ -288,8 +288,8 @@ impl Shared<'_> {
                 return;
             }
         };
-        match notification {
-            Notification::Return { cause, reason, .. } => {
+        match message {
+            Message::Notify(Notification::ReturnToSlurm { cause, reason, .. }) => {
                 let text = without_our_prefix(&reason);
                 for node in &taken.nodes {
                     self.note_returned(node, cause, &text);
@@ -297,19 +297,8 @@ impl Shared<'_> {
                 self.rest(&taken.nodes, cause);
                 self.release_jobs_of(&nodes);
             }
-            Notification::Release => self.released(&nodes, &taken),
-            Notification::Confirm
-            | Notification::Addresses
-            | Notification::Drain { .. }
-            | Notification::Condemn { .. }
-            | Notification::ReleaseReservation
-            | Notification::Topology(_)
-            | Notification::Undrain
-            | Notification::ReturnToService
-            | Notification::Reboot(_)
-            | Notification::Submit(_)
-            | Notification::Comment(..)
-            | Notification::Reload(_) => {}
+            Message::Release => self.released(&nodes, &taken),
+            Message::Confirm | Message::Addresses | Message::Notify(_) => {}
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The steps that Slurm carries out, with one call for many nodes.
 
 use super::LAST_ANSWERS;
-use super::notification::{Notification, Still, Taken, Verdict};
+use super::message::{Taken, Verdict};
 use super::outbox::{Outbox, Sent};
 use super::stage::Executor;
 use crate::cause::Cause;
 use crate::conf::{Expected, Patience};
 use crate::failure::chain;
-use crate::plan::{FindingKind, Operation, Reload, SlurmStep};
+use crate::plan::{Notification, Operation, Reload, SlurmStep};
 use crate::report::{NodeReport, Outcome};
 use crate::state::{EventKind, cooldowns};
 use crate::world::Roster;
@@ -19,60 +19,18 @@ impl Executor<'_> {
     /// Waits for what the step waits for, and leaves in the outbox what Slurm is to be told.
     pub(super) async fn slurm_step(&mut self, step: SlurmStep, outbox: &Outbox) {
         match step {
-            SlurmStep::ReturnToSlurm { node, cause, reason } => {
-                let still = self.still(&node);
-                outbox.tell(Notification::Return { still, cause, reason }, [node]);
+            SlurmStep::Notify { what: Notification::Comment(job, text), .. } => {
+                outbox.comment(job, text);
             }
-            SlurmStep::ReturnToService { node } => {
-                outbox.tell(Notification::ReturnToService, [node]);
-            }
-            SlurmStep::Undrain { nodes } => outbox.tell(Notification::Undrain, nodes),
+            SlurmStep::Notify { what: what @ Notification::Reload(_), .. } => outbox.announce(what),
+            SlurmStep::Notify { nodes, what } => outbox.notify(what, nodes),
             SlurmStep::SetAddress { node, address } => {
-                outbox.tell_addresses([NodeAddress::new(node, address)]);
-            }
-            SlurmStep::Drain { nodes, reason } => {
-                // Nobody asked a reconcile for this drain.
-                let only_asleep = self.report.operation == Operation::Reconcile;
-                outbox.tell(Notification::Drain { reason, only_asleep }, nodes);
-            }
-            SlurmStep::Condemn { node, seen, reason } => {
-                outbox.tell(Notification::Condemn { seen, reason }, [node]);
-            }
-            SlurmStep::ReleaseReservation { node } => {
-                outbox.tell(Notification::ReleaseReservation, [node]);
-            }
-            SlurmStep::SetTopology { nodes, place } => {
-                outbox.tell(Notification::Topology(place), nodes);
+                outbox.notify_addresses([NodeAddress::new(node, address)]);
             }
             SlurmStep::WaitDrained { nodes, reason, deadline } => {
                 self.wait_drained(nodes, &reason, deadline).await;
             }
-            SlurmStep::RebootBySlurm { nodes, reason } => {
-                outbox.tell(Notification::Reboot(reason), nodes);
-            }
-            SlurmStep::Submit { job } => {
-                let node = job.node.clone();
-                outbox.tell(Notification::Submit(job), [node]);
-            }
             SlurmStep::ReportAddresses { nodes } => self.report_addresses(nodes, outbox).await,
-            SlurmStep::Comment { job, text } => outbox.comment(job, text),
-            SlurmStep::Reload(how) => outbox.announce(Notification::Reload(how)),
-        }
-    }
-
-    fn still(&self, node: &NodeName) -> Still {
-        match self.report.operation {
-            Operation::Finish | Operation::Resize => Still::On,
-            Operation::Reconcile if self.has_found(FindingKind::Ghost, node) => Still::Silent,
-            Operation::Reconcile if self.has_found(FindingKind::Unfit, node) => Still::Condemned,
-            Operation::Reconcile
-            | Operation::Start
-            | Operation::Stop
-            | Operation::StopAll
-            | Operation::Failed
-            | Operation::Rebuild
-            | Operation::Rollout
-            | Operation::Deploy => Still::Awaited,
         }
     }
 
@@ -103,15 +61,16 @@ impl Executor<'_> {
     }
 
     /// Notes what became of a call.
-    async fn sent(&mut self, Sent { notification, nodes, result }: Sent) {
-        match (&notification, &result) {
-            (Notification::Return { cause, reason, .. }, Ok(taken)) => {
+    async fn sent(&mut self, Sent { message, nodes, result }: Sent) {
+        let notification = message.notification();
+        match (notification, &result) {
+            (Some(Notification::ReturnToSlurm { cause, reason, .. }), Ok(taken)) => {
                 for node in &taken.nodes {
                     let event = self.tools.event(EventKind::ReturnedToSlurm).of(node);
                     self.tools.note(&event.because(reason.as_str()).caused_by(cause.as_str()));
                 }
             }
-            (Notification::ReturnToService, Ok(Taken { nodes, .. })) => {
+            (Some(Notification::ReturnToService), Ok(Taken { nodes, .. })) => {
                 for node in nodes {
                     self.tools.note_node(EventKind::Returned, node, "returned to service");
                     self.cooldowns.wake(node);
@@ -119,10 +78,10 @@ impl Executor<'_> {
                 let wake = |all: &mut crate::Cooldowns| nodes.iter().for_each(|it| all.wake(it));
                 cooldowns::change(self.tools.state, wake);
             }
-            (Notification::Comment(job, _), Err(error)) => {
+            (Some(Notification::Comment(job, _)), Err(error)) => {
                 self.report.warn(format!("job {job} could not be told: {error}"));
             }
-            (Notification::Reload(how), result) => {
+            (Some(Notification::Reload(how)), result) => {
                 return self.reloaded(*how, result.as_ref().err()).await;
             }
             (_, Ok(_) | Err(_)) => {}
@@ -131,12 +90,13 @@ impl Executor<'_> {
             self.unanswered.extend(nodes.iter().cloned());
         }
         let repairs = self.report.operation == Operation::Reconcile;
-        let ends = repairs
-            && !matches!(notification, Notification::Drain { .. } | Notification::Condemn { .. });
+        let drains =
+            matches!(notification, Some(Notification::Drain { .. } | Notification::Condemn { .. }));
+        let ends = repairs && !drains;
         for node in nodes {
             let report = match &result {
                 // Somebody else holds it by now.
-                Ok(taken) if is_left(&notification, taken, &node) => continue,
+                Ok(taken) if drains && taken.verdict(&node) != Verdict::Taken => continue,
                 Ok(taken) if repairs && taken.verdict(&node) != Verdict::Taken => {
                     let mut left = NodeReport::new(Outcome::Nothing);
                     left.reason = Some("it has changed in the meantime".to_owned());
@@ -164,7 +124,7 @@ impl Executor<'_> {
             address.instance_id = Some(id.as_str().to_owned());
             Some(address)
         };
-        outbox.tell_addresses(known.iter().filter_map(address));
+        outbox.notify_addresses(known.iter().filter_map(address));
         let (cause, why) = why.unwrap_or((Cause::NotFound, "the cloud shows no address".into()));
         for node in unknown {
             self.report.note(node, NodeReport::failed(cause, why.as_str()));
@@ -221,10 +181,4 @@ impl Executor<'_> {
         };
         expected.runs(self.tools.slurm, Patience::LONG).await
     }
-}
-
-/// True if the node was left as it is, because somebody else holds it.
-fn is_left(notification: &Notification, taken: &Taken, node: &NodeName) -> bool {
-    matches!(notification, Notification::Drain { .. } | Notification::Condemn { .. })
-        && taken.verdict(node) != Verdict::Taken
 }

@@ -10,8 +10,8 @@ use crate::cause::Cause;
 use crate::cooldown::Cooldowns;
 use crate::failure::Failure;
 use crate::plan::{
-    Begin, Clear, FileStep, FindingKind, Handling, JobGroup, MachineStep, Operation, Plan,
-    ReportStep, SlurmStep, Stage, Step, Why, without_our_prefix,
+    Begin, Clear, FileStep, FindingKind, Handling, JobGroup, MachineStep, Notification, Operation,
+    Plan, ReportStep, SlurmStep, Stage, Step, Why, without_our_prefix,
 };
 use crate::report::{NodeReport, Report};
 use crate::site::Site;
@@ -159,7 +159,7 @@ impl<'a> Executor<'a> {
         let again = self.drained_again.iter().filter(|node| !named.contains(node));
         let nodes: Vec<NodeName> = again.cloned().collect();
         if !nodes.is_empty() {
-            undo.push(Step::Slurm(SlurmStep::Undrain { nodes }));
+            undo.push(Step::notify(nodes, Notification::Undrain));
         }
         undo
     }
@@ -188,7 +188,9 @@ impl<'a> Executor<'a> {
         if !tasks.is_empty() {
             self.let_go_of_idle(plan);
             let outbox = Outbox::default();
-            let is_comment = |step: &mut SlurmStep| matches!(step, SlurmStep::Comment { .. });
+            let is_comment = |step: &mut SlurmStep| {
+                matches!(step, SlurmStep::Notify { what: Notification::Comment(..), .. })
+            };
             for comment in work.slurm.extract_if(.., is_comment) {
                 self.slurm_step(comment, &outbox).await;
             }
@@ -212,11 +214,14 @@ impl<'a> Executor<'a> {
     fn sort(&mut self, operation: Operation, step: Step, work: &mut Work) {
         match step {
             Step::Machine(step) => self.sort_machine(operation, step, work),
-            Step::Slurm(SlurmStep::ReturnToSlurm { node, cause, reason })
-                if operation == Operation::Start =>
-            {
+            Step::Slurm(SlurmStep::Notify {
+                nodes,
+                what: Notification::ReturnToSlurm { cause, reason, .. },
+            }) if operation == Operation::Start => {
                 let failure = Failure::new(cause, without_our_prefix(&reason));
-                work.tasks.push(self.task(node, up(From::Nothing(failure), true)));
+                for node in nodes {
+                    work.tasks.push(self.task(node, up(From::Nothing(failure.clone()), true)));
+                }
             }
             Step::Slurm(step) => work.slurm.push(step),
             Step::File(step) => work.files.push(step),

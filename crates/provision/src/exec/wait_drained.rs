@@ -1,9 +1,9 @@
 //! Waits until nodes have no jobs left, which may take a day.
 
-use super::notification::Notification;
 use super::outbox::{Outbox, Sent};
 use super::stage::Executor;
 use crate::cause::Cause;
+use crate::plan::Notification;
 use crate::report::{NodeReport, Outcome};
 use crate::time::Span;
 use hostlist::{Hostlist, NodeName};
@@ -95,7 +95,7 @@ impl Executor<'_> {
         let lifted: Vec<NodeName> = lifted.map(|node| node.name.clone()).collect();
         let outbox = Outbox::default();
         let drain = Notification::Drain { reason: reason.clone(), only_asleep: false };
-        outbox.tell(drain, lifted.iter().cloned());
+        outbox.notify(drain, lifted.iter().cloned());
         while !outbox.is_empty() {
             match outbox.send_next(self.tools).await {
                 Some(Sent { nodes, result: Ok(_), .. }) => self.drained_again.extend(nodes),

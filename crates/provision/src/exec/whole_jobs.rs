@@ -1,6 +1,6 @@
 //! Jobs get their nodes whole or not at all: when one is returned to Slurm, the others are released.
 
-use super::notification::{Notification, Taken};
+use super::message::{Message, Taken};
 use super::shared::Shared;
 use crate::cause::Cause;
 use crate::explain;
@@ -55,7 +55,7 @@ impl Shared<'_> {
             .filter(|node| !is_lost(node) && !needed.contains(node))
             .collect();
         let held = others.into_iter().filter(|node| self.hold(node));
-        self.outbox.tell(Notification::Release, held.cloned());
+        self.outbox.notify(Message::Release, held.cloned());
     }
 
     /// Interrupts the work on nodes that Slurm has taken back. Nodes that another job uses go on.

@@ -1,7 +1,7 @@
 //! Nodes that never came up.
 
 use super::{
-    Operation, Plan, Refusal, ReportStep, SlurmStep, Stage, Step, Why, deploy::with_files, stop,
+    Notification, Operation, Plan, Refusal, ReportStep, Stage, Step, Why, deploy::with_files, stop,
 };
 use crate::cause::Cause;
 use crate::cooldown::Cooldown;
@@ -36,7 +36,7 @@ pub fn failed(nodes: &[NodeName], world: World<'_>) -> Plan {
         }
         remove.push(stop::end(&node, world));
         if world.site.policies.cooldown.is_zero() {
-            back.push(Step::Slurm(SlurmStep::ReturnToService { node }));
+            back.push(Step::notify([node], Notification::ReturnToService));
         } else {
             after.extend(rest(node, world));
         }

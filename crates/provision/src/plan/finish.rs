@@ -5,7 +5,7 @@ use super::exclusions::node_section;
 use super::removal::removal;
 use super::resize::summary;
 use super::unapplied::TellOptions;
-use super::{Begin, File, FileStep, Operation, Plan, Reload, SlurmStep, Stage, Step, unapplied};
+use super::{Begin, File, FileStep, Notification, Operation, Plan, Reload, Stage, Step, unapplied};
 use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
@@ -119,9 +119,9 @@ fn tell(changes: &Changes, request: &Finish<'_>, world: World<'_>) -> Vec<Step> 
         Action::Nothing => vec![unapplied::take_up(version)],
         // One that is down cannot be asked to read its file again: without a node it does not even start.
         Action::Reconfigure | Action::Restart if world.slurm.is_none() => {
-            vec![Step::Slurm(SlurmStep::Reload(Reload::Restart))]
+            vec![Step::notify([], Notification::Reload(Reload::Restart))]
         }
-        Action::Reconfigure => vec![Step::Slurm(SlurmStep::Reload(Reload::Reconfigure))],
-        Action::Restart => vec![Step::Slurm(SlurmStep::Reload(Reload::Restart))],
+        Action::Reconfigure => vec![Step::notify([], Notification::Reload(Reload::Reconfigure))],
+        Action::Restart => vec![Step::notify([], Notification::Reload(Reload::Restart))],
     }
 }

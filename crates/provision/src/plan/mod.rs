@@ -13,6 +13,7 @@ mod finish;
 mod hosts;
 mod inventory;
 mod json;
+mod notification;
 mod old_machine;
 mod print;
 mod reasons;
@@ -40,6 +41,7 @@ pub use finding::{Finding, FindingKind, Handling};
 pub use finish::{Finish, finish};
 pub use hosts::{HostsError, hosts};
 pub use inventory::{Machine, inventory_ini, inventory_json, machines};
+pub use notification::{Notification, Reload, Still};
 pub use reasons::our_reason;
 pub(crate) use reasons::{
     OUR_PREFIX, PREEMPTED, held, is_drained_by_us, is_for_replacement, is_misfit,
@@ -56,7 +58,7 @@ pub use rollout::{JobForm, Rollout, RolloutHow, RolloutProgress, rollout, rollou
 pub use snapshot::snapshot_source;
 pub(crate) use start::all_cooling;
 pub use start::start;
-pub use step::{Clear, MachineStep, Reload, ReportStep, SlurmStep, Step};
+pub use step::{Clear, MachineStep, ReportStep, SlurmStep, Step};
 pub(crate) use stop::is_wanted_again;
 pub use stop::{stop, stop_all, stop_by_hand, stop_now};
 pub(crate) use topology::{place_at_start, with_topology};
@@ -114,13 +116,14 @@ impl Plan {
     /// True if a run that carries it out is one in which nodes failed.
     #[must_use]
     pub fn fails(&self) -> bool {
-        self.steps().any(|step| match step {
-            Step::Report(ReportStep::Refuse { .. }) => true,
-            // Elsewhere it is what was asked for.
-            Step::Slurm(SlurmStep::ReturnToSlurm { .. })
-            | Step::Report(ReportStep::GiveUp { .. }) => {
-                matches!(self.operation, Operation::Start | Operation::Rebuild)
-            }
+        let fails = |step: &Step| {
+            matches!(step, Step::Report(ReportStep::GiveUp { .. }))
+                || matches!(step.notification(), Some(Notification::ReturnToSlurm { .. }))
+        };
+        self.steps().any(|step| match self.operation {
+            _ if matches!(step, Step::Report(ReportStep::Refuse { .. })) => true,
+            Operation::Start | Operation::Rebuild => fails(step),
+            // There it is what was asked for.
             _ => false,
         })
     }
@@ -197,7 +200,7 @@ impl Stage {
 
     /// True if slurmctld is told of what an earlier stage has written. A run that ends in between leaves the two at odds.
     pub(crate) fn tells_slurm(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::Slurm(SlurmStep::Reload(_))))
+        self.steps.iter().any(|step| matches!(step.notification(), Some(Notification::Reload(_))))
     }
 }
 
@@ -260,7 +263,8 @@ mod tests {
         let plan = |operation, step| Plan::new(operation).stage(Stage::new("", vec![step]));
         let give_back = |operation| {
             let (cause, reason) = (Cause::Capacity, our_reason("full"));
-            plan(operation, Step::Slurm(SlurmStep::ReturnToSlurm { node: node(), cause, reason }))
+            let what = Notification::ReturnToSlurm { still: Still::Awaited, cause, reason };
+            plan(operation, Step::notify([node()], what))
         };
         let refuse = Step::refuse(node(), Refusal::NoShape);
         assert!(plan(Operation::Resize, refuse).fails());

@@ -1,8 +1,8 @@
 //! Plans for people: a line for each step.
 
 use super::{
-    Begin, Clear, File, FileStep, Finding, FindingKind, Handling, MachineStep, Plan, Reload,
-    ReportStep, SlurmStep, Stage, Step,
+    Begin, Clear, File, FileStep, Finding, FindingKind, Handling, MachineStep, Plan, ReportStep,
+    SlurmStep, Stage, Step,
 };
 use crate::order::by_number;
 use crate::site::{Place, Wanted};
@@ -116,50 +116,24 @@ impl MachineStep {
 impl SlurmStep {
     fn verb(&self) -> &'static str {
         match self {
-            Self::ReturnToSlurm { .. } => "return to slurm",
-            Self::ReturnToService { .. } => "return to service",
-            Self::Drain { .. } | Self::Condemn { .. } => "drain",
-            Self::ReleaseReservation { .. } => "release reservation",
-            Self::SetTopology { .. } => "set topology",
-            Self::WaitDrained { .. } => "wait drained",
-            Self::Undrain { .. } => "undrain",
-            Self::RebootBySlurm { .. } => "reboot by slurm",
-            Self::Submit { .. } => "submit",
+            Self::Notify { what, .. } => what.verb(),
             Self::SetAddress { .. } => "set address",
             Self::ReportAddresses { .. } => "report addresses",
-            Self::Comment { .. } => "comment",
-            Self::Reload(Reload::Reconfigure) => "reconfigure slurmctld",
-            Self::Reload(Reload::Restart) => "restart slurmctld",
+            Self::WaitDrained { .. } => "wait drained",
         }
     }
 
     fn details(&self) -> Details {
         match self {
-            Self::ReturnToSlurm { cause, reason, .. } => {
-                vec![said("cause", cause), said("reason", reason)]
-            }
-            Self::SetTopology { place, .. } => vec![said("place", place)],
-            Self::Drain { reason, .. }
-            | Self::Condemn { reason, .. }
-            | Self::RebootBySlurm { reason, .. } => {
-                vec![said("reason", reason)]
-            }
-            Self::WaitDrained { deadline, .. } => vec![at_most(*deadline)],
-            Self::Submit { job } => {
-                vec![said("job", &job.name), said("partition", &job.partition)]
-            }
+            Self::Notify { what, .. } => what.details(),
             Self::SetAddress { address, .. } => vec![said("address", address)],
-            Self::Comment { job, text } => vec![said("job", job), said("text", text)],
-            Self::ReturnToService { .. }
-            | Self::ReleaseReservation { .. }
-            | Self::Undrain { .. }
-            | Self::ReportAddresses { .. }
-            | Self::Reload(_) => Vec::new(),
+            Self::ReportAddresses { .. } => Vec::new(),
+            Self::WaitDrained { deadline, .. } => vec![at_most(*deadline)],
         }
     }
 }
 
-fn said(key: &'static str, value: &impl ToString) -> (&'static str, Said) {
+pub(super) fn said(key: &'static str, value: &impl ToString) -> (&'static str, Said) {
     (key, Said::One(value.to_string()))
 }
 

@@ -3,8 +3,8 @@
 use super::deploy::with_files;
 use super::start::{all_cooling, back, hindrance};
 use super::{
-    MachineStep, Operation, Plan, Refusal, ReportStep, SlurmStep, Stage, Step, Why, bring_up,
-    reasons, warm,
+    MachineStep, Notification, Operation, Plan, Refusal, ReportStep, Stage, Step, Still, Why,
+    bring_up, reasons, warm,
 };
 use crate::cause::Cause;
 use crate::order;
@@ -164,10 +164,8 @@ fn report_failure(node: &NodeName, failed: &NodeReport, world: World<'_>) -> Opt
     let why = failed.reason.as_deref().unwrap_or_default();
     let nodes = vec![node.clone()];
     if known.state.is_reboot_issued() && known.state.has_drain() {
-        return Some(Step::Slurm(SlurmStep::Drain {
-            nodes,
-            reason: reasons::not_rebuilt(known, why),
-        }));
+        let reason = reasons::not_rebuilt(known, why);
+        return Some(Step::notify(nodes, Notification::Drain { reason, only_asleep: false }));
     }
     if failed.outcome == Outcome::Busy || !is_for_job(known, world) {
         return None;
@@ -176,10 +174,10 @@ fn report_failure(node: &NodeName, failed: &NodeReport, world: World<'_>) -> Opt
     let elastic = world.conf.get(node).is_some_and(NodeDef::is_cloud);
     // Slurm would have a machine ended that it powers down.
     if !elastic {
-        return Some(Step::Slurm(SlurmStep::Drain { nodes, reason }));
+        return Some(Step::notify(nodes, Notification::Drain { reason, only_asleep: false }));
     }
-    let (node, cause) = (node.clone(), failed.cause.unwrap_or(Cause::Refused));
-    Some(Step::Slurm(SlurmStep::ReturnToSlurm { node, cause, reason }))
+    let (still, cause) = (Still::Awaited, failed.cause.unwrap_or(Cause::Refused));
+    Some(Step::notify(nodes, Notification::ReturnToSlurm { still, cause, reason }))
 }
 
 /// True if Slurm waits for the node for a job with `--reboot`, and no other job is there. The mark of a reboot is only

@@ -1,7 +1,7 @@
 //! Nodes that leave slurm.conf: drained, ended, and confirmed gone.
 
 use super::{
-    Begin, MachineStep, Plan, Refusal, SlurmStep, Stage, Step,
+    Begin, MachineStep, Notification, Plan, Refusal, SlurmStep, Stage, Step, Still,
     bring_up::ids,
     reasons::{drain_reason, is_drained_by_us},
 };
@@ -90,11 +90,11 @@ pub(super) fn removal(
         known.cloned().collect()
     };
     removal.drain = of(nodes_where(|node| !node.state.has_drain()), |nodes| {
-        Step::Slurm(SlurmStep::Drain { nodes, reason: drain_reason(why) })
+        Step::notify(nodes, Notification::Drain { reason: drain_reason(why), only_asleep: false })
     });
     // Also what an earlier run drained and did not undrain.
     let undrain = nodes_where(|node| !node.state.has_drain() || is_drained_by_us(node));
-    removal.undrain = of(undrain, |nodes| Step::Slurm(SlurmStep::Undrain { nodes }));
+    removal.undrain = of(undrain, |nodes| Step::notify(nodes, Notification::Undrain));
     if force {
         removal.requeue = nodes.iter().rev().filter_map(|node| requeue(node, why, world)).collect();
     } else {
@@ -117,11 +117,9 @@ fn requeue(node: &NodeName, why: &str, world: World<'_>) -> Option<Step> {
     let elastic = world.node(node)?.state.is_cloud();
     // The reason of the drain stays, so that later runs recognize it.
     (elastic && world.is_busy(node)).then(|| {
-        Step::Slurm(SlurmStep::ReturnToSlurm {
-            node: node.clone(),
-            cause: Cause::Cancelled,
-            reason: drain_reason(why),
-        })
+        let (cause, reason) = (Cause::Cancelled, drain_reason(why));
+        let what = Notification::ReturnToSlurm { still: Still::On, cause, reason };
+        Step::notify([node.clone()], what)
     })
 }
 

@@ -2,7 +2,8 @@
 
 use super::deploy::with_files;
 use super::{
-    Begin, JobGroup, MachineStep, Operation, Plan, Refusal, ReportStep, SlurmStep, Stage, Step,
+    Begin, JobGroup, MachineStep, Notification, Operation, Plan, Refusal, ReportStep, Stage, Step,
+    Still,
     bring_up::bring_up,
     budget::{Lost, Steps, no_room},
     reasons::reason_over,
@@ -158,7 +159,7 @@ fn return_to_slurm(
         back(node, *cause, why, world)
     });
     let comments = broken.iter().map(|(job, Broken { why, .. })| {
-        Step::Slurm(SlurmStep::Comment { job: *job, text: explain::waits(*job, why) })
+        Step::notify([], Notification::Comment(*job, explain::waits(*job, why)))
     });
     back.chain(comments).collect()
 }
@@ -169,7 +170,8 @@ pub(super) fn back(node: &NodeName, cause: Cause, why: &str, world: World<'_>) -
     let waits = waits(node, world);
     let (node, reason) = (node.clone(), reason_over(why, world.node(node)));
     if waits {
-        return Some(Step::Slurm(SlurmStep::ReturnToSlurm { node, cause, reason }));
+        let still = Still::Awaited;
+        return Some(Step::notify([node], Notification::ReturnToSlurm { still, cause, reason }));
     }
     (cause != Cause::Refused).then_some(Step::Report(ReportStep::GiveUp { node, cause, reason }))
 }

@@ -1,11 +1,11 @@
 //! The steps of a plan.
 
-use super::{FileStep, Refusal, Why};
+use super::{FileStep, Notification, Refusal, Why};
 use crate::cause::Cause;
 use crate::site::{Pool, Wanted};
 use cloud_core::{ImageId, InstanceId, Reboot};
 use hostlist::NodeName;
-use slurmctl::{BatchJob, JobId, Reason};
+use slurmctl::Reason;
 use std::net::IpAddr;
 use std::slice::from_ref;
 use std::time::{Duration, SystemTime};
@@ -109,75 +109,12 @@ pub enum MachineStep {
 /// Something that Slurm is told, or waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlurmStep {
-    /// Give a node back to Slurm by `power_down_force`: its job is requeued, our stop program is called, and the reason
-    /// stays.
-    ReturnToSlurm {
-        /// The node.
-        node: NodeName,
-        /// Why, as a code.
-        cause: Cause,
-        /// Why, for the job's owner.
-        reason: Reason,
-    },
-    /// Put a node that is down back in service.
-    ReturnToService {
-        /// The node.
-        node: NodeName,
-    },
-    /// Have nodes take no new jobs.
-    Drain {
-        /// The nodes.
+    /// Tell Slurm something.
+    Notify {
+        /// The nodes it is about, if any.
         nodes: Vec<NodeName>,
-        /// Why.
-        reason: Reason,
-    },
-    /// Have a node take no new jobs until its machine is replaced, if it is still out of service for this reason.
-    Condemn {
-        /// The node.
-        node: NodeName,
-        /// The reason that a health check has given.
-        seen: String,
-        /// Why.
-        reason: Reason,
-    },
-    /// Delete the reservation of ours for the maintenance of a node.
-    ReleaseReservation {
-        /// The node.
-        node: NodeName,
-    },
-    /// Put nodes into a place of the topology.
-    SetTopology {
-        /// The nodes.
-        nodes: Vec<NodeName>,
-        /// The place, in Slurm's words.
-        place: String,
-    },
-    /// Wait until nodes have no jobs left; a failure if they have by the deadline. One whose drain is
-    /// lifted meanwhile, as Slurm does when it suspends a node, is drained again.
-    WaitDrained {
-        /// The nodes.
-        nodes: Vec<NodeName>,
-        /// Why they are drained.
-        reason: Reason,
-        /// How long.
-        deadline: Duration,
-    },
-    /// Have nodes take jobs again.
-    Undrain {
-        /// The nodes.
-        nodes: Vec<NodeName>,
-    },
-    /// Have Slurm reboot nodes when their jobs have ended, by our own reboot program.
-    RebootBySlurm {
-        /// The nodes.
-        nodes: Vec<NodeName>,
-        /// Why; our reboot program reads the image from it.
-        reason: Reason,
-    },
-    /// Submit a job that has its node rebooted.
-    Submit {
-        /// The job.
-        job: BatchJob,
+        /// What.
+        what: Notification,
     },
     /// Tell Slurm where a node is.
     SetAddress {
@@ -191,15 +128,16 @@ pub enum SlurmStep {
         /// The nodes.
         nodes: Vec<NodeName>,
     },
-    /// Tell a job's owner something.
-    Comment {
-        /// The job.
-        job: JobId,
-        /// What.
-        text: String,
+    /// Wait until nodes have no jobs left; a failure if they have by the deadline. One whose drain is
+    /// lifted meanwhile, as Slurm does when it suspends a node, is drained again.
+    WaitDrained {
+        /// The nodes.
+        nodes: Vec<NodeName>,
+        /// Why they are drained.
+        reason: Reason,
+        /// How long.
+        deadline: Duration,
     },
-    /// Have slurmctld take up its configuration.
-    Reload(Reload),
 }
 
 /// Something that is only written down.
@@ -267,15 +205,6 @@ impl Clear {
     }
 }
 
-/// How slurmctld takes up its configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reload {
-    /// `scontrol reconfigure`
-    Reconfigure,
-    /// A stop and a start.
-    Restart,
-}
-
 impl Step {
     /// Does nothing to a node, and counts it as failed.
     pub(super) fn refuse(node: NodeName, why: Refusal) -> Self {
@@ -301,12 +230,9 @@ impl Step {
         }
         let mut rest = self.clone();
         if let Self::Slurm(
-            SlurmStep::Drain { nodes, .. }
+            SlurmStep::Notify { nodes, .. }
             | SlurmStep::WaitDrained { nodes, .. }
-            | SlurmStep::Undrain { nodes }
-            | SlurmStep::RebootBySlurm { nodes, .. }
-            | SlurmStep::ReportAddresses { nodes }
-            | SlurmStep::SetTopology { nodes, .. },
+            | SlurmStep::ReportAddresses { nodes },
         ) = &mut rest
         {
             *nodes = kept;
@@ -348,7 +274,7 @@ impl Step {
 
     /// True if it has Slurm reboot nodes.
     pub(crate) fn reboots_by_slurm(&self) -> bool {
-        matches!(self, Self::Slurm(SlurmStep::RebootBySlurm { .. } | SlurmStep::Submit { .. }))
+        matches!(self.notification(), Some(Notification::Reboot(_) | Notification::Submit(_)))
     }
 
     /// True if it does nothing.
@@ -377,19 +303,10 @@ impl MachineStep {
 impl SlurmStep {
     fn nodes(&self) -> &[NodeName] {
         match self {
-            Self::ReturnToSlurm { node, .. }
-            | Self::ReturnToService { node }
-            | Self::SetAddress { node, .. }
-            | Self::Condemn { node, .. }
-            | Self::ReleaseReservation { node } => from_ref(node),
-            Self::Drain { nodes, .. }
+            Self::SetAddress { node, .. } => from_ref(node),
+            Self::Notify { nodes, .. }
             | Self::WaitDrained { nodes, .. }
-            | Self::Undrain { nodes }
-            | Self::RebootBySlurm { nodes, .. }
-            | Self::ReportAddresses { nodes }
-            | Self::SetTopology { nodes, .. } => nodes,
-            Self::Submit { job } => from_ref(&job.node),
-            Self::Comment { .. } | Self::Reload(_) => &[],
+            | Self::ReportAddresses { nodes } => nodes,
         }
     }
 }

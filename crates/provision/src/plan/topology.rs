@@ -1,6 +1,6 @@
 //! Where machines are, as Slurm's topology: a tree of zones and of what the clouds show inside of them.
 
-use super::{Begin, File, FileStep, Plan, Reload, SlurmStep, Stage, Step};
+use super::{Begin, File, FileStep, Notification, Plan, Reload, Stage, Step};
 use crate::interruption::location_of;
 use crate::world::World;
 use cloud_core::{Instance, InstanceState};
@@ -58,7 +58,7 @@ pub(crate) fn with_topology(
             by_place.entry(place).or_default().push(node);
         }
     }
-    let step = |(place, nodes)| Step::Slurm(SlurmStep::SetTopology { nodes, place });
+    let step = |(place, nodes)| Step::notify(nodes, Notification::SetTopology(place));
     plan.stage(Stage::new("places", by_place.into_iter().map(step).collect()).begun(Begin::Always))
 }
 
@@ -78,7 +78,7 @@ fn written(plan: Plan, before: &[u8], text: Vec<u8>) -> Plan {
     let (which, before, drops) = (File::Topology, before.to_vec(), Vec::new());
     let summary = "places of nodes".to_owned();
     let write = Step::File(FileStep::Write { which, before, text, summary, drops });
-    let reload = Step::Slurm(SlurmStep::Reload(Reload::Reconfigure));
+    let reload = Step::notify([], Notification::Reload(Reload::Reconfigure));
     plan.stage(Stage::new("topology", vec![write]).begun(Begin::Always))
         .stage(Stage::new("reload", vec![reload]).begun(Begin::Always))
 }

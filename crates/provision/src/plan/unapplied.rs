@@ -1,6 +1,6 @@
 //! Nodes about which slurm.conf and slurmctld differ: the file was written, and slurmctld has not applied it.
 
-use super::{Begin, Plan, Refusal, Reload, SlurmStep, Stage, Step};
+use super::{Begin, Notification, Plan, Refusal, Reload, SlurmStep, Stage, Step};
 use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
@@ -58,7 +58,8 @@ pub(super) fn unapplied(version: Option<SlurmVersion>, world: World<'_>) -> Unap
 /// How a slurmctld of that version takes up other nodes.
 pub(super) fn take_up(version: SlurmVersion) -> Step {
     let reconfigures = version.reconfigures_nodes();
-    Step::Slurm(SlurmStep::Reload(if reconfigures { Reload::Reconfigure } else { Reload::Restart }))
+    let how = if reconfigures { Reload::Reconfigure } else { Reload::Restart };
+    Step::notify([], Notification::Reload(how))
 }
 
 /// The nodes that must not go because a job is there.

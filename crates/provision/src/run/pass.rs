@@ -155,7 +155,7 @@ pub(super) fn cancelled(report: &mut Report, nodes: &BTreeSet<NodeName>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{FileStep, Operation, Reload, SlurmStep, Stage, our_reason};
+    use crate::plan::{FileStep, Notification, Operation, Reload, Stage, Still, our_reason};
     use crate::site::{Identity, Site};
     use crate::state::MemoryState;
     use crate::tools::{Cancel, Files, Tools};
@@ -186,8 +186,9 @@ mod tests {
         };
         let (node, cause) = (NodeName::new("n1")?, Cause::Capacity);
         let reason = our_reason("out of capacity");
-        let step = SlurmStep::ReturnToSlurm { node: node.clone(), cause, reason };
-        let plan = Plan::new(Operation::Start).stage(Stage::new("n1", vec![Step::Slurm(step)]));
+        let what = Notification::ReturnToSlurm { still: Still::Awaited, cause, reason };
+        let step = Step::notify([node.clone()], what);
+        let plan = Plan::new(Operation::Start).stage(Stage::new("n1", vec![step]));
         let observation = run.observe().await;
         let report = run.act(&plan, observation, BTreeMap::new(), Instant::now()).await;
         assert_eq!(report.nodes.get(&node).and_then(|node| node.cause), Some(cause), "{report:?}");
@@ -226,7 +227,7 @@ mod tests {
             .stage(Stage::new("write", vec![write]))
             .stage(Stage::new(
                 "tell slurm",
-                vec![Step::Slurm(SlurmStep::Reload(Reload::Reconfigure))],
+                vec![Step::notify([], Notification::Reload(Reload::Reconfigure))],
             ))
             .stage(Stage::new("files", vec![refresh]));
         let report = run.act(&plan, observation, BTreeMap::new(), deadline).await;

@@ -4,7 +4,7 @@ mod rules;
 
 use cloud_core::{Instance, InstanceId, InstanceState};
 use hostlist::NodeName;
-use provision::plan::{Clear, FileStep, MachineStep, Plan, ReportStep, SlurmStep, Stage, Step};
+use provision::plan::{Clear, FileStep, MachineStep, Notification, Plan, ReportStep, Stage, Step};
 use provision::{Wanted, World};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -188,11 +188,9 @@ fn whole(plan: &Plan, found: &mut BTreeSet<Violation>) {
             if brings_up(step) && !up.insert(node) {
                 found.insert(Violation::UpTwice(node.clone()));
             }
-            if matches!(
-                step,
-                Step::Slurm(SlurmStep::ReturnToSlurm { .. })
-                    | Step::Report(ReportStep::GiveUp { .. })
-            ) {
+            if matches!(step.notification(), Some(Notification::ReturnToSlurm { .. }))
+                || matches!(step, Step::Report(ReportStep::GiveUp { .. }))
+            {
                 back.insert(node);
             }
         }

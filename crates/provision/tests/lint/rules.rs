@@ -4,7 +4,7 @@ use super::{Violation, lint};
 use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Reboot, Tags};
 use hostlist::NodeName;
 use provision::plan::{
-    self, Clear, File, FileStep, MachineStep, Operation, Plan, SlurmStep, Stage, Step,
+    self, Clear, File, FileStep, MachineStep, Notification, Operation, Plan, Stage, Step, Still,
 };
 use provision::{Cause, Cooldowns, Fleet, Identity, Roster, Site, Wanted, World};
 use slurmconf::Config;
@@ -88,8 +88,10 @@ fn a_node_twice_in_one_stage() {
 
 #[test]
 fn a_node_in_two_stages_is_no_bug() {
-    let drain =
-        Step::Slurm(SlurmStep::Drain { nodes: vec![node("n1")], reason: plan::our_reason("x") });
+    let drain = Step::notify(
+        [node("n1")],
+        Notification::Drain { reason: plan::our_reason("x"), only_asleep: false },
+    );
     let stages =
         vec![Stage::new("drain", vec![drain]), Stage::new("end", vec![terminate("n1", &["i-1"])])];
     assert_eq!(found(true, |_| stages), []);
@@ -221,8 +223,10 @@ fn a_node_brought_up_in_two_stages() {
 #[test]
 fn a_node_given_back_and_launched_later() {
     let reason = plan::our_reason("x");
-    let back =
-        Step::Slurm(SlurmStep::ReturnToSlurm { node: node("n3"), cause: Cause::Cooling, reason });
+    let back = Step::notify(
+        [node("n3")],
+        Notification::ReturnToSlurm { still: Still::Awaited, cause: Cause::Cooling, reason },
+    );
     let stages = |world: World<'_>| {
         vec![
             Stage::new("return to slurm", vec![back]),

@@ -11,7 +11,7 @@ use super::deploy::with_files;
 use super::stop::is_theirs;
 use super::unapplied::unapplied;
 use super::{
-    Finding, FindingKind, Handling, MachineStep, Operation, Plan, SlurmStep, Stage, Step,
+    Finding, FindingKind, Handling, MachineStep, Notification, Operation, Plan, Stage, Step,
     bring_up::ids,
 };
 use crate::order::by_number;
@@ -119,7 +119,7 @@ pub(crate) fn without_reservations(
         handling: Handling::Repaired,
     };
     plan.findings.extend(over.iter().map(found));
-    let steps = over.into_iter().map(|node| Step::Slurm(SlurmStep::ReleaseReservation { node }));
+    let steps = over.into_iter().map(|node| Step::notify([node], Notification::ReleaseReservation));
     plan.stage(Stage::new("reservations", steps.collect()))
 }
 
@@ -210,8 +210,9 @@ impl Comparison<'_> {
     /// One step for all nodes with the same reason.
     fn drain_full(&mut self) {
         let drains = std::mem::take(&mut self.drains).into_iter();
-        self.steps
-            .extend(drains.map(|(reason, nodes)| Step::Slurm(SlurmStep::Drain { nodes, reason })));
+        // Nobody asked for this drain.
+        let drain = |reason| Notification::Drain { reason, only_asleep: true };
+        self.steps.extend(drains.map(|(reason, nodes)| Step::notify(nodes, drain(reason))));
     }
 
     /// Instances with our tags that are no node's.

@@ -4,11 +4,13 @@ use super::drain_full_pool::{Shut, in_hand};
 use super::{Comparison, Found};
 use crate::cause::Cause;
 use crate::cooldown::Cooldown;
-use crate::plan::reasons::{MISFIT, covered, is_drained_by_us, is_full, is_misfit, not_back};
+use crate::plan::reasons::{
+    MISFIT, covered, is_drained_by_us, is_full, is_misfit, not_back, silent_cause,
+};
 use crate::plan::rebuild::configured;
 use crate::plan::{
-    FindingKind, Handling, MachineStep, SlurmStep, Step, bring_up::ids, held, our_reason,
-    stop::is_theirs, warm,
+    FindingKind, Handling, MachineStep, Notification, SlurmStep, Step, Still, bring_up::ids, held,
+    our_reason, stop::is_theirs, warm,
 };
 use crate::time::Utc;
 use crate::world::Standing;
@@ -139,7 +141,7 @@ impl<'a> Comparison<'a> {
     /// could run one, now or when it is started. An elastic node also does if its machine is gone or
     /// broken: then it is lost, and is returned to Slurm when it is seen again.
     fn drained(&mut self, known: &Node, node: &'a NodeName, here: Vec<&'a Instance>, cloud: bool) {
-        let step = Step::Slurm(SlurmStep::Undrain { nodes: vec![node.clone()] });
+        let step = Step::notify([node.clone()], Notification::Undrain);
         let state = &known.state;
         let moves = state.is_powering_up() || state.is_powering_down();
         let well = match here[..] {
@@ -173,7 +175,7 @@ impl<'a> Comparison<'a> {
             return;
         }
         let found = |kind, text| Found { kind, node, instances: Vec::new(), text };
-        let step = Step::Slurm(SlurmStep::ReturnToService { node: node.clone() });
+        let step = Step::notify([node.clone()], Notification::ReturnToService);
         // A rest that was over before it was set down is an old one: somebody has resumed it since.
         let since = known.reason.as_ref().and_then(|reason| reason.at);
         let now = self.world.now;
@@ -216,7 +218,7 @@ impl<'a> Comparison<'a> {
             self.report(Found { kind: FindingKind::Resting, node, instances: here, text });
         } else {
             let text = "may be had again".to_owned();
-            let step = Step::Slurm(SlurmStep::Undrain { nodes: vec![node.clone()] });
+            let step = Step::notify([node.clone()], Notification::Undrain);
             self.repair(Found { kind: FindingKind::Rested, node, instances: here, text }, step);
         }
     }
@@ -267,11 +269,10 @@ impl<'a> Comparison<'a> {
             [] => "no instance".to_owned(),
             [one, ..] => format!("its instance is {}", one.state),
         };
-        let step = Step::Slurm(SlurmStep::ReturnToSlurm {
-            node: node.clone(),
-            cause: Cause::NotFound,
-            reason: our_reason(&text),
-        });
+        let still = if kind == FindingKind::Ghost { Still::Silent } else { Still::Awaited };
+        let (cause, reason) = (Cause::NotFound, our_reason(&text));
+        let what = Notification::ReturnToSlurm { still, cause, reason };
+        let step = Step::notify([node.clone()], what);
         self.repair_if_seen(Found { kind, node, instances: here, text }, patience, step);
     }
 
@@ -289,11 +290,10 @@ impl<'a> Comparison<'a> {
         let text = down(known);
         let found = Found { kind: FindingKind::Stuck, node, instances: here, text };
         let patience = if not_back(known) { LEFT_BY_ROLLOUT } else { Duration::ZERO };
-        let step = Step::Slurm(SlurmStep::ReturnToSlurm {
-            node: node.clone(),
-            cause: crate::plan::reasons::silent_cause(known),
-            reason: our_reason(&found.text),
-        });
+        let (still, cause) = (Still::Awaited, silent_cause(known));
+        let reason = our_reason(&found.text);
+        let what = Notification::ReturnToSlurm { still, cause, reason };
+        let step = Step::notify([node.clone()], what);
         self.repair_if_seen(found, patience, step);
     }
 

@@ -4,7 +4,7 @@ use super::{Comparison, Found};
 use crate::plan::reasons::{
     failed_check, is_for_replacement, replacement_cause, replacement_reason,
 };
-use crate::plan::{FindingKind, Handling, ReportStep, SlurmStep, Step, stop::is_theirs};
+use crate::plan::{FindingKind, Handling, Notification, ReportStep, Step, Still, stop::is_theirs};
 use crate::site::{Place, Pool};
 use cloud_core::Instance;
 use hostlist::NodeName;
@@ -42,7 +42,7 @@ impl<'a> Comparison<'a> {
         let reason = replacement_reason(&format!("failed its health check: {why}"));
         let text = why.to_owned();
         let found = Found { kind: FindingKind::Unfit, node, instances: here.to_vec(), text };
-        self.repair(found, Step::Slurm(SlurmStep::Condemn { node: node.clone(), seen, reason }));
+        self.repair(found, Step::notify([node.clone()], Notification::Condemn { seen, reason }));
         if let [one] = here {
             self.note_bad(node, one);
         }
@@ -59,15 +59,15 @@ impl<'a> Comparison<'a> {
         }
         if state.is_powered_down() && !state.is_powering_up() {
             // What is left of the machine is found when the node is as any other.
-            let step = Step::Slurm(SlurmStep::Undrain { nodes: vec![node.clone()] });
+            let step = Step::notify([node.clone()], Notification::Undrain);
             return self.repair(found, step);
         }
         if self.world.is_busy(node) {
             return self.note(found, Handling::Watched);
         }
         let (cause, reason) = (replacement_cause(known), Reason::new(&found.text));
-        let step = SlurmStep::ReturnToSlurm { node: node.clone(), cause, reason };
-        self.repair(found, Step::Slurm(step));
+        let what = Notification::ReturnToSlurm { still: Still::Condemned, cause, reason };
+        self.repair(found, Step::notify([node.clone()], what));
     }
 
     /// Remembers where the bad machine came from; the second such place in a day is avoided for a time.

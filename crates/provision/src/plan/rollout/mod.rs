@@ -8,7 +8,7 @@ pub use request::{JobForm, Rollout, RolloutHow};
 
 use super::reasons::{MISFIT, is_drained_by_us, is_misfit, not_back};
 use super::{
-    Operation, Plan, Refusal, ReportStep, SlurmStep, Stage, Step, Why, bring_up, held, image_in,
+    Notification, Operation, Plan, Refusal, ReportStep, Stage, Step, Why, bring_up, held, image_in,
 };
 use crate::world::{Standing, World};
 use cloud_core::{ImageId, Instance, InstanceState};
@@ -150,12 +150,15 @@ fn begun(nodes: Vec<NodeName>, request: &Rollout, world: World<'_>) -> Vec<Step>
             .map(|(image, nodes)| {
                 // Our reboot program finds in it what to do.
                 let reason = Reason::new(&format!("rebuild image:{image}"));
-                Step::Slurm(SlurmStep::RebootBySlurm { nodes, reason })
+                Step::notify(nodes, Notification::Reboot(reason))
             })
             .collect(),
         RolloutHow::Jobs(form) => nodes
             .into_iter()
-            .map(|node| Step::Slurm(SlurmStep::Submit { job: form.job(node, world.conf) }))
+            .map(|node| {
+                let job = form.job(node, world.conf);
+                Step::notify([job.node.clone()], Notification::Submit(job))
+            })
             .collect(),
     }
 }
@@ -330,11 +333,9 @@ mod tests {
         request.note_begun(&idle, &untouched, UNIX_EPOCH);
         assert_eq!((request.last, request.tried.len()), (None, 0));
         let reason = Reason::new("rebuild image:img-2");
-        let reboot =
-            Step::Slurm(SlurmStep::RebootBySlurm { nodes: vec![node("n2"), node("n3")], reason });
-        let job = Step::Slurm(SlurmStep::Submit {
-            job: BatchJob::reboot("rebuild-n4", "rebuild", node("n4")),
-        });
+        let reboot = Step::notify([node("n2"), node("n3")], Notification::Reboot(reason));
+        let job = BatchJob::reboot("rebuild-n4", "rebuild", node("n4"));
+        let job = Step::notify([node("n4")], Notification::Submit(job));
         let steps = vec![nothing, reboot, job];
         let plan = Plan::new(Operation::Rollout).stage(Stage::new("x", steps));
         request.note_begun(&plan, &untouched, UNIX_EPOCH);

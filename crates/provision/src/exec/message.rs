@@ -1,14 +1,15 @@
-//! What Slurm is told, and asked, about many nodes in one call.
+//! Messages to Slurm, each about many nodes in one call.
 
 use super::whole_jobs::how_to_release;
 use crate::cause::Cause;
 use crate::failure::Failure;
 use crate::plan::{
-    Reload, held, is_drained_by_us, is_for_replacement, is_wanted_again, our_reason,
+    Notification, Reload, Still, held, is_drained_by_us, is_for_replacement, is_wanted_again,
+    our_reason,
 };
 use crate::tools::Tools;
 use hostlist::{Hostlist, NodeName};
-use slurmctl::{BatchJob, JobId, Node, NodeAction, NodeAddress, Reason, StateFlag};
+use slurmctl::{Node, NodeAction, NodeAddress, Reason, StateFlag};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What Slurm did about one node.
@@ -49,23 +50,6 @@ impl Taken {
     }
 }
 
-/// The state that a node must still have to be powered down. It is asked for just before, because it may have
-/// changed since the node was observed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Still {
-    PoweringUp,
-    /// Up or on its way, without a job.
-    Unused,
-    /// On, with jobs or without: an operator has decided.
-    On,
-    /// On, but it does not respond. A node that responds again may have kept its job.
-    Silent,
-    /// Drained until its machine is replaced, and without a job. Nobody else has taken it in hand.
-    Condemned,
-    /// Slurm waits for it or has given it up. It has not come up in the meantime.
-    Awaited,
-}
-
 impl Still {
     /// How a node in this state is powered down, if it is.
     fn action(self, node: &Node) -> Option<NodeAction> {
@@ -83,48 +67,26 @@ impl Still {
     }
 }
 
-/// What Slurm is told, or asked.
+/// What goes to Slurm in one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Notification {
-    /// Nodes are off, if they are still in this state.
-    Return {
-        still: Still,
-        cause: Cause,
-        reason: Reason,
-    },
+pub(super) enum Message {
+    /// A notification of the plan.
+    Notify(Notification),
     /// Asks whether Slurm wants nodes again.
     Confirm,
     /// The addresses of nodes.
     Addresses,
     /// Nodes are off, because their job cannot get all of its nodes.
     Release,
-    /// Nodes take no new jobs; with `only_asleep`, only those that are powered down and that nobody else holds.
-    Drain {
-        reason: Reason,
-        only_asleep: bool,
-    },
-    /// A node takes no new jobs until its machine is replaced, if it is still out of service for the reason seen.
-    Condemn {
-        seen: String,
-        reason: Reason,
-    },
-    /// The reservations of nodes for maintenance are over.
-    ReleaseReservation,
-    /// Nodes are in this place of the topology.
-    Topology(String),
-    /// Nodes take jobs again, if the drain is still ours.
-    Undrain,
-    /// Nodes are back in service, if they are still down and nobody holds them.
-    ReturnToService,
-    /// Nodes reboot when their jobs have ended.
-    Reboot(Reason),
-    Submit(BatchJob),
-    /// Why a job waits.
-    Comment(JobId, String),
-    Reload(Reload),
 }
 
-/// How a notification is delivered.
+impl From<Notification> for Message {
+    fn from(notification: Notification) -> Self {
+        Self::Notify(notification)
+    }
+}
+
+/// How a message is delivered.
 pub(super) struct Delivery {
     /// The lower, the more urgent.
     pub(super) rank: u8,
@@ -143,26 +105,38 @@ pub(super) enum OnFailure {
     Divide,
 }
 
-impl Notification {
+impl Message {
+    pub(super) fn notification(&self) -> Option<&Notification> {
+        match self {
+            Self::Notify(notification) => Some(notification),
+            Self::Confirm | Self::Addresses | Self::Release => None,
+        }
+    }
+
     pub(super) fn of_failure(failure: &Failure) -> Self {
         let (still, cause) = (Still::PoweringUp, failure.cause);
-        Self::Return { still, cause, reason: our_reason(&failure.text) }
+        let reason = our_reason(&failure.text);
+        Self::Notify(Notification::ReturnToSlurm { still, cause, reason })
     }
 
     /// How urgent it is, and what is done when it fails. Failed nodes come first, so that their jobs are requeued, then
     /// nodes that are up. Whoever is powered down or put in service is asked for its state first, so that it may be
     /// sent again; but a node in service is not returned to it twice.
     pub(super) fn delivery(&self) -> Delivery {
+        use Notification::{
+            Comment, Condemn, Drain, Reboot, ReleaseReservation, Reload, ReturnToService,
+            ReturnToSlurm, SetTopology, Submit, Undrain,
+        };
         let (rank, on_failure) = match self {
-            Self::Return { .. } => (0, OnFailure::Divide),
+            Self::Notify(ReturnToSlurm { .. }) => (0, OnFailure::Divide),
             Self::Confirm => (1, OnFailure::Repeat),
             Self::Addresses => (2, OnFailure::Divide),
             Self::Release => (3, OnFailure::Repeat),
-            Self::Drain { .. } | Self::Undrain => (4, OnFailure::Divide),
-            Self::Condemn { .. } | Self::ReturnToService => (4, OnFailure::Repeat),
-            Self::Reboot(_) | Self::Submit(_) | Self::Reload(_) => (5, OnFailure::GiveUp),
-            Self::Topology(_) => (6, OnFailure::Divide),
-            Self::ReleaseReservation | Self::Comment(..) => (6, OnFailure::Repeat),
+            Self::Notify(Drain { .. } | Undrain) => (4, OnFailure::Divide),
+            Self::Notify(Condemn { .. } | ReturnToService) => (4, OnFailure::Repeat),
+            Self::Notify(Reboot(_) | Submit(_) | Reload(_)) => (5, OnFailure::GiveUp),
+            Self::Notify(SetTopology(_)) => (6, OnFailure::Divide),
+            Self::Notify(ReleaseReservation | Comment(..)) => (6, OnFailure::Repeat),
         };
         Delivery { rank, on_failure }
     }
@@ -176,9 +150,7 @@ impl Notification {
     ) -> slurmctl::Result<Taken> {
         let (slurm, list) = (tools.slurm, nodes.iter().collect::<Hostlist>());
         match self {
-            Self::Return { still, reason, .. } => {
-                return power_down(tools, &list, *still, reason).await;
-            }
+            Self::Notify(notification) => return notify(tools, notification, nodes).await,
             Self::Release => {
                 let reason = our_reason(Cause::JobIncomplete.words());
                 return power_down(tools, &list, Still::Unused, &reason).await;
@@ -188,41 +160,56 @@ impl Notification {
                 let wanted = known.into_iter().filter(|node| is_wanted_again(&node.state));
                 return Ok(Taken::of(wanted.map(|node| node.name)));
             }
-            Self::Drain { reason, only_asleep: true } => {
-                return change(tools, &list, NodeAction::Drain, Some(reason), is_asleep).await;
-            }
-            Self::Condemn { seen, reason } => {
-                let is_so = |node: &Node| {
-                    let out = node.state.has_drain() || node.state.has(&StateFlag::Fail);
-                    out && node.reason_text() == seen
-                };
-                return change(tools, &list, NodeAction::Drain, Some(reason), is_so).await;
-            }
-            Self::ReleaseReservation => {
-                for node in nodes {
-                    slurm.release_reservation(node).await?;
-                }
-            }
-            Self::Topology(place) => slurm.set_topology(&list, place).await?,
-            Self::Undrain => {
-                return change(tools, &list, NodeAction::Undrain, None, is_drained_by_us).await;
-            }
-            Self::ReturnToService => {
-                let is_free = |node: &Node| node.state.is_down() && held(node).is_none();
-                return change(tools, &list, NodeAction::Resume, None, is_free).await;
-            }
-            Self::Drain { reason, only_asleep: false } => {
-                slurm.set_state(&list, NodeAction::Drain, Some(reason)).await?;
-            }
             Self::Addresses => slurm.set_addresses(addresses).await?,
-            Self::Reboot(reason) => slurm.reboot(&list, reason).await?,
-            Self::Submit(job) => drop(slurm.submit(job).await?),
-            Self::Comment(job, text) => slurm.comment(*job, text).await?,
-            Self::Reload(Reload::Reconfigure) => slurm.reconfigure().await?,
-            Self::Reload(Reload::Restart) => slurm.restart().await?,
         }
         Ok(Taken::of(nodes.iter().cloned()))
     }
+}
+
+/// Tells Slurm something about these nodes.
+async fn notify(
+    tools: &Tools<'_>,
+    notification: &Notification,
+    nodes: &[NodeName],
+) -> slurmctl::Result<Taken> {
+    let (slurm, list) = (tools.slurm, nodes.iter().collect::<Hostlist>());
+    match notification {
+        Notification::ReturnToSlurm { still, reason, .. } => {
+            return power_down(tools, &list, *still, reason).await;
+        }
+        Notification::Drain { reason, only_asleep: true } => {
+            return change(tools, &list, NodeAction::Drain, Some(reason), is_asleep).await;
+        }
+        Notification::Condemn { seen, reason } => {
+            let is_so = |node: &Node| {
+                let out = node.state.has_drain() || node.state.has(&StateFlag::Fail);
+                out && node.reason_text() == seen
+            };
+            return change(tools, &list, NodeAction::Drain, Some(reason), is_so).await;
+        }
+        Notification::Undrain => {
+            return change(tools, &list, NodeAction::Undrain, None, is_drained_by_us).await;
+        }
+        Notification::ReturnToService => {
+            let is_free = |node: &Node| node.state.is_down() && held(node).is_none();
+            return change(tools, &list, NodeAction::Resume, None, is_free).await;
+        }
+        Notification::ReleaseReservation => {
+            for node in nodes {
+                slurm.release_reservation(node).await?;
+            }
+        }
+        Notification::SetTopology(place) => slurm.set_topology(&list, place).await?,
+        Notification::Drain { reason, only_asleep: false } => {
+            slurm.set_state(&list, NodeAction::Drain, Some(reason)).await?;
+        }
+        Notification::Reboot(reason) => slurm.reboot(&list, reason).await?,
+        Notification::Submit(job) => drop(slurm.submit(job).await?),
+        Notification::Comment(job, text) => slurm.comment(*job, text).await?,
+        Notification::Reload(Reload::Reconfigure) => slurm.reconfigure().await?,
+        Notification::Reload(Reload::Restart) => slurm.restart().await?,
+    }
+    Ok(Taken::of(nodes.iter().cloned()))
 }
 
 /// True for a powered-down node that nobody else holds: an administrator's reason for a drain would be lost.
