@@ -218,7 +218,7 @@ fn request<'a>(arguments: &Arguments, context: &Context<'_>, inputs: &'a Inputs)
         cluster: &inputs.cluster,
         version: context.slurm.controller.version(),
         force: arguments.force,
-        tell: !arguments.no_restart,
+        reload: !arguments.no_restart,
         unapplied: is_unapplied(&*context.state, &inputs.marked),
         patience: Duration::ZERO,
     }

@@ -94,7 +94,7 @@ async fn to_limits(arguments: &Arguments, mut context: Context<'_>) -> Result<u8
         cluster: &inputs.cluster,
         version: context.slurm.controller.version(),
         force: false,
-        tell: true,
+        reload: true,
         unapplied: is_unapplied(&*context.state, &inputs.marked),
         patience: arguments.patience,
     };

@@ -240,7 +240,7 @@ fn nodes_that_slurmctld_was_not_told_of_are_not_up_to_date() {
     limits(&stage, 0, 2);
     stage.run("finish", &["--no-prove", "--no-restart"]).with_code(0);
     let said = checked(&stage);
-    assert!(said.starts_with("warn ") && said.contains("slurmctld was not told"), "{said}");
+    assert!(said.starts_with("warn ") && said.contains("slurmctld has not applied it"), "{said}");
     stage.run("finish", &[]).with_code(0);
     assert!(checked(&stage).ends_with("slurm.conf is up to date"), "{}", checked(&stage));
 }

@@ -4,7 +4,7 @@
 //! ResumeTimeout.
 
 use crate::plan::Operation;
-use crate::run::{Run, tell_not_rebuilt};
+use crate::run::{Run, notify_not_rebuilt};
 use crate::site::{Identity, Site};
 use crate::state::{MemoryState, NodeRecord, State};
 use crate::world::Roster;
@@ -125,7 +125,7 @@ pub async fn report_not_rebuilt(
     let failed = NodeReport::failed(Cause::Refused, reason);
     let mut report = Report::new(Operation::Rebuild);
     report.nodes.extend(names.iter().map(|name| (name.clone(), failed.clone())));
-    tell_not_rebuilt(&run, &mut report).await;
+    notify_not_rebuilt(&run, &mut report).await;
     report.warnings
 }
 
@@ -156,7 +156,7 @@ mod tests {
         let begun = Instant::now();
         let nodes = UnstartedNodes { slurm, state: Some(state), nodes: &nodes, reason, begun };
         let deadline = begun + Duration::from_mins(10);
-        nodes.return_to_slurm(deadline).await.map(|told| told.to_string())
+        nodes.return_to_slurm(deadline).await.map(|returned| returned.to_string())
     }
 
     #[tokio::test(start_paused = true)]

@@ -16,9 +16,9 @@ words! {
         Unavailable = "unavailable",
         /// The cloud's answer was lost, and it is not known what was done.
         Ambiguous = "ambiguous",
-        /// The cloud does not know us.
+        /// The credentials are not accepted.
         Unauthenticated = "unauthenticated",
-        /// The cloud does not let us.
+        /// The credentials lack a permission.
         Forbidden = "forbidden",
         /// The cloud calls the request wrong, or cannot do it.
         Invalid = "invalid",
@@ -32,17 +32,17 @@ words! {
         Timeout = "timeout",
         /// Every place where the node could go is cooling down.
         Cooling = "cooling",
-        /// Another node of the same job could not be had.
+        /// Another node of the same job could not start.
         JobIncomplete = "job_incomplete",
-        /// We refused: see the reason.
+        /// The request is refused: see the reason.
         Refused = "refused",
-        /// Slurm did not do what it was told.
+        /// slurmctld did not do what was asked.
         Slurm = "slurm",
-        /// Somebody told us to stop.
+        /// The run was cancelled.
         Cancelled = "cancelled",
         /// What may be spent is spent.
         Budget = "budget",
-        /// As many machines run as may.
+        /// The maximum number of machines runs.
         MaxNodes = "max_nodes",
         /// The machine has failed its health check.
         Unhealthy = "unhealthy",

@@ -1,4 +1,4 @@
-//! Pools that said no, and nodes that never came up: when they may be tried again.
+//! Cool-downs of pools that refused a launch and of nodes that never came up.
 
 use crate::cause::Cause;
 use crate::site::{Patience, Place, Pool};
@@ -16,10 +16,10 @@ const PROBE: Duration = Duration::from_mins(5);
 /// How long after its cool-down a pool is still taken to refuse machines, if nobody tries it.
 const MEMORY: Duration = Duration::from_mins(15);
 
-/// What is cooling down, as a value: planners read it, the state directory keeps it.
+/// All cool-downs. Planners read them, and the state directory stores them.
 ///
-/// A pool that said no is closed until its time is over; then it is half open, and one launch at a
-/// time may probe it. A launch that succeeds opens it, one that fails closes it again.
+/// This is a circuit breaker for each pool: a refused launch closes the pool until its time is over. Then it is half open, and
+/// one launch at a time may probe it. A launch that succeeds opens it, one that fails closes it again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cooldowns {
     pools: BTreeMap<Pool, Cooldown>,
@@ -43,14 +43,14 @@ pub struct Cooldown {
     pub since: SystemTime,
 }
 
-/// What a launch may do with a pool.
+/// Whether a launch may use a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
     /// Launch.
     Open,
-    /// Launch one, and see.
+    /// One launch may probe it.
     Probe,
-    /// Go elsewhere.
+    /// Not now.
     Cooling(Cooldown),
 }
 
@@ -86,7 +86,7 @@ impl fmt::Display for Cooldown {
 }
 
 impl Cooldowns {
-    /// Nothing cools down.
+    /// Creates it without cool-downs.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -124,7 +124,7 @@ impl Cooldowns {
         })
     }
 
-    /// Closes a pool that said no, for this long from now on.
+    /// Closes a pool that refused a launch, for this long from now on.
     pub fn close(&mut self, pool: Pool, cause: Cause, now: SystemTime, pause: Duration) {
         let mut entry = cooling(cause, now, pause);
         let known = self.pools.get(&pool).filter(|known| known.counts(now));
@@ -132,22 +132,22 @@ impl Cooldowns {
         self.pools.insert(pool, entry);
     }
 
-    /// Notes that a launch tries the pool from now on, by a run that has this long for it. What comes of it may never be
-    /// heard: the run may die, or not be able to store it.
+    /// Notes that a launch tries the pool from now on, by a run that has this long for it. The
+    /// outcome may never be recorded: the run may die, or not be able to store it.
     pub fn probe(&mut self, pool: &Pool, now: SystemTime, patience: Duration) {
         if let Some(entry) = self.pools.get_mut(pool) {
             entry.probed = now.checked_add(patience.min(PROBE));
         }
     }
 
-    /// Notes that a launch has tried the pool and not learnt anything; the next may try.
+    /// Ends a probe without a result; the next launch may probe.
     pub(crate) fn end_probe(&mut self, pool: &Pool) {
         if let Some(entry) = self.pools.get_mut(pool) {
             entry.probed = None;
         }
     }
 
-    /// Opens a pool that said yes.
+    /// Opens a pool that accepted a launch.
     pub(crate) fn open(&mut self, pool: &Pool) {
         self.pools.remove(pool);
     }
@@ -194,12 +194,12 @@ impl Cooldowns {
         self.nodes.iter()
     }
 
-    /// Puts a pool back as it was stored.
+    /// Restores a stored pool.
     pub(crate) fn restore_pool(&mut self, pool: Pool, entry: Cooldown) {
         self.pools.insert(pool, entry);
     }
 
-    /// Puts a node back as it was stored.
+    /// Restores a stored node.
     pub(crate) fn restore_node(&mut self, node: NodeName, entry: Cooldown) {
         self.nodes.insert(node, entry);
     }

@@ -1,4 +1,4 @@
-//! Acts on what a cloud announces to a machine, on that machine.
+//! Handles interruptions that the cloud announces to a machine, on that machine.
 
 use crate::failure::chain;
 use crate::plan::{PREEMPTED, held, replacement_reason};
@@ -11,30 +11,30 @@ use slurmctl::{
 use std::time::{Duration, SystemTime};
 use tokio::time::sleep;
 
-/// How jobs are told, and how long a maintenance takes.
+/// How jobs are signalled, and how long a maintenance takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InterruptionPolicy {
     /// A signal for jobs before they are requeued, such as `USR1`, and how long they have for it. A process that does
     /// not know the signal ends by it.
     pub signal: Option<(String, Duration)>,
-    /// How long a maintenance takes, of which the cloud only says when it begins.
+    /// How long a maintenance takes; the cloud only announces its start.
     pub maintenance: Duration,
 }
 
 /// The key of a location in a node's free text `extra`.
 const LOCATION: &str = "location=";
 
-/// Where the machine of a node is, as the machine itself has told Slurm: from the widest unit to the narrowest.
+/// The location that a machine has reported to Slurm, from the widest unit to the narrowest.
 pub(crate) fn location_of(node: &Node) -> Vec<String> {
     let text = node.extra.as_deref().and_then(|extra| extra.strip_prefix(LOCATION));
     let units = text.unwrap_or_default().split('/').filter(|unit| !unit.is_empty());
     units.map(str::to_owned).collect()
 }
 
-/// Tells Slurm in which units the machine of a node is; true if there is nothing more to tell.
+/// Reports the location of a node's machine to Slurm. True if there is nothing more to report.
 ///
-/// They are in the node's free text `extra`, which outlasts a power-down: a machine that is nowhere in particular clears
-/// what the one before it has said. A text of somebody else stays.
+/// The location is in the node's free text `extra`, which outlasts a power-down: a machine without a location clears that of
+/// the machine before it. Any other text stays.
 pub async fn report_location(
     slurm: &dyn Controller,
     node: &NodeName,
@@ -100,7 +100,7 @@ fn interruption(
         Some(Interruption { kind: InterruptionKind::Maintenance, at: Some(start) }) => {
             let wanted = Reservation {
                 node: node.name.clone(),
-                start: whole(start),
+                start: whole_seconds(start),
                 duration: policy.maintenance,
             };
             let is_there = reservation.is_some_and(|known| known.start == wanted.start);
@@ -115,12 +115,12 @@ fn is_on(job: &Job, node: &NodeName) -> bool {
 }
 
 /// In whole seconds, as Slurm has it.
-fn whole(at: SystemTime) -> SystemTime {
+fn whole_seconds(at: SystemTime) -> SystemTime {
     let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
 
-/// What [`interrupt`] would do now, a line for each thing.
+/// What [`interrupt`] would do now, a line for each action.
 pub async fn preview_interrupt(
     slurm: &dyn Controller,
     node: &NodeName,
@@ -131,8 +131,7 @@ pub async fn preview_interrupt(
     Ok(steps.iter().map(|step| step.text(node)).collect())
 }
 
-/// Does once what an announcement asks for, and says so, a line for each thing; what fails is tried again the next time.
-/// Without a line there was nothing to do.
+/// Acts once on an announcement, and returns a line for each action. What fails is tried again the next time.
 pub async fn interrupt(
     slurm: &dyn Controller,
     node: &NodeName,
@@ -143,9 +142,9 @@ pub async fn interrupt(
     // Before jobs get their time: no other job is to begin in it.
     let (drains, others): (Vec<_>, Vec<_>) =
         steps.into_iter().partition(|step| matches!(step, InterruptionStep::Drain(_)));
-    let mut said = Vec::new();
+    let mut lines = Vec::new();
     for step in drains {
-        said.push(carry_out(slurm, node, step).await);
+        lines.push(carry_out(slurm, node, step).await);
     }
     if let Some((signal, grace)) = &policy.signal
         && signal_all(slurm, &others, signal).await
@@ -153,9 +152,9 @@ pub async fn interrupt(
         sleep(*grace).await;
     }
     for step in others {
-        said.push(carry_out(slurm, node, step).await);
+        lines.push(carry_out(slurm, node, step).await);
     }
-    Ok(said)
+    Ok(lines)
 }
 
 /// Asks Slurm for the node, its jobs and its reservation, and plans.
@@ -182,7 +181,7 @@ async fn signal_all(slurm: &dyn Controller, steps: &[InterruptionStep], signal: 
     for step in steps {
         if let InterruptionStep::Requeue(job) = step {
             any = true;
-            // One that has ended meanwhile has no use for it.
+            // The job may have ended.
             let _ = slurm.signal(*job, signal).await;
         }
     }

@@ -1,4 +1,4 @@
-//! What administrators want to be told of as it happens.
+//! Notices to administrators about a run.
 
 use crate::budget::standing;
 use crate::cause::Cause;
@@ -27,7 +27,7 @@ words! {
 }
 
 impl Topic {
-    /// For how long the same is not told again, in milliseconds.
+    /// How long the same notice is not repeated, in milliseconds.
     fn pause(self) -> u64 {
         match self {
             Self::Capacity | Self::Leak | Self::Rollback => 3_600_000,
@@ -36,14 +36,14 @@ impl Topic {
     }
 }
 
-/// One thing to tell.
+/// One notice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// What it is about.
     pub topic: Topic,
     /// What makes it the same as an earlier one.
     subject: String,
-    /// What to tell.
+    /// The text.
     pub text: String,
 }
 
@@ -77,8 +77,8 @@ fn notices(report: &Report, currency: &str) -> Vec<Notice> {
         notices.push(Notice::new(Topic::Budget, format!("warn {}", state.period), text));
     }
     for finding in &report.findings {
-        let mended = finding.kind == FindingKind::Orphan && finding.handling != Handling::Watched;
-        if mended {
+        let repaired = finding.kind == FindingKind::Orphan && finding.handling != Handling::Watched;
+        if repaired {
             notices.push(Notice::new(Topic::Leak, finding.to_string(), finding.to_string()));
         }
     }
@@ -108,15 +108,15 @@ fn failed(report: &Report, cause: Cause) -> BTreeMap<&str, Hostlist> {
 /// The notices that administrators have, with their times in milliseconds since 1970.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-struct Told(BTreeMap<String, u64>);
+struct SentNotices(BTreeMap<String, u64>);
 
-impl Told {
+impl SentNotices {
     /// Reads the file. One that cannot be read has no notices.
     fn parse(text: Option<&str>) -> Self {
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 
-    /// Keeps those of these notices that are not told yet or were told long ago, and remembers them.
+    /// Keeps the notices that were not sent yet or were sent long ago, and records them.
     fn take_new(&mut self, notices: &mut Vec<Notice>, now: u64) {
         let longest = Topic::ALL.map(Topic::pause).into_iter().max().unwrap_or_default();
         // A time in the future was written by a clock that was ahead.
@@ -141,10 +141,10 @@ impl Told {
 #[must_use]
 pub fn new_notices(state: &dyn State, report: &Report, currency: &str, now: u64) -> Vec<Notice> {
     let mut new = notices(report, currency);
-    let changed = state.change(Document::Told, &mut |before| {
-        let mut told = Told::parse(before);
-        told.take_new(&mut new, now);
-        told.to_text()
+    let changed = state.change(Document::Notices, &mut |before| {
+        let mut sent = SentNotices::parse(before);
+        sent.take_new(&mut new, now);
+        sent.to_text()
     });
     if matches!(changed, Ok(true)) { new } else { Vec::new() }
 }
@@ -201,6 +201,6 @@ mod tests {
             [2, 0, 1, 0, 2, 2]
         );
         assert_eq!(count(hour), 2, "a clock that was set back keeps nothing quiet");
-        assert_eq!(Told::parse(Some("nonsense")), Told::default());
+        assert_eq!(SentNotices::parse(Some("nonsense")), SentNotices::default());
     }
 }

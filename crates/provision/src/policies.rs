@@ -1,44 +1,44 @@
-//! Choices and bounds of a run.
+//! The operator's policies for a run.
 
 use hostlist::Hostlist;
 use slurmconf::Config;
 use std::time::Duration;
 
-/// How long before Slurm's own deadline a run ends: slurmctld kills it there.
+/// How long before Slurm's timeout a run ends; slurmctld then kills it.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// The time that slurmctld leaves a program which it has called for these nodes.
+/// How long a program that slurmctld calls for these nodes may take.
 #[must_use]
 pub fn before_timeout(slurm: &Config, nodes: &Hostlist) -> Duration {
     let timeout = *slurm.resume_timeouts(nodes).end();
-    // Of a short one, most: less would be no time to start a node in.
+    // A short timeout keeps most of its time, so that nodes can start at all.
     timeout.saturating_sub(MARGIN.min(timeout / 4))
 }
 
-/// Choices and bounds of a run.
+/// The operator's policies for a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Policies {
-    /// With a stopped instance of a node that is to start.
+    /// What to do with a stopped instance of a node that is to start.
     pub stopped: Stopped,
-    /// With the nodes of a job that cannot get all of them.
+    /// What to do with the nodes of a job that cannot get all of them.
     pub on_partial: OnPartial,
     /// How a node gets another image.
     pub rebuild: RebuildHow,
-    /// How long a pool or node that failed is left alone.
+    /// How long a pool or node cools down after a failure.
     pub cooldown: Duration,
-    /// Requests under way at a time.
+    /// Maximum number of concurrent requests.
     pub concurrency: usize,
     /// How long a run may take; below `ResumeTimeout`, where slurmctld would kill it.
     pub deadline: Duration,
-    /// How long a new instance is left alone by reconciliation.
+    /// How long reconcile ignores a new instance.
     pub grace: Duration,
-    /// How old a running instance may be that Slurm, which has just asked for its node, can be waiting
-    /// for; any age if it has not just asked. It never believes in a machine that booted before.
+    /// Maximum age of a running instance that a start adopts; any age if none. Slurm, when it has just asked for a node,
+    /// does not accept a machine that booted before.
     pub oldest: Option<Duration>,
-    /// How many machines of the cluster may run at a time; as many as there are nodes if not given.
+    /// Maximum number of running machines of the cluster; the number of nodes if none.
     pub max_nodes: Option<usize>,
-    /// What the reasons begin with by which a health check drains nodes.
+    /// Prefixes of the reasons by which a health check drains nodes.
     pub health_reasons: Vec<String>,
     /// Keep inventory and hosts up to date whenever machines come and go.
     pub files: bool,
@@ -77,10 +77,10 @@ pub enum Stopped {
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum OnPartial {
-    /// Give back those that no other job uses.
+    /// Return those that no other job uses to Slurm.
     #[default]
     Release,
-    /// Start them all the same.
+    /// Start them anyway.
     Keep,
 }
 
@@ -88,9 +88,9 @@ pub enum OnPartial {
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum RebuildHow {
-    /// Over its boot disk; instance and address stay.
+    /// Replace the boot disk; instance and address stay.
     #[default]
     InPlace,
-    /// With another instance in its place.
+    /// Replace the instance.
     Recreate,
 }

@@ -1,4 +1,4 @@
-//! What became of each node, and of the whole.
+//! The outcome of a run, and of each node.
 
 use crate::cause::Cause;
 use crate::plan::{Finding, Operation, Refusal, Why};
@@ -12,30 +12,30 @@ use std::fmt;
 use std::time::Duration;
 
 words! {
-    /// How it ended for a node.
+    /// The outcome for a node.
     #[non_exhaustive]
     pub enum Outcome {
         /// It runs, and Slurm knows where.
         Up = "up",
-        /// It runs, but Slurm could not be told where.
+        /// It runs, but Slurm did not accept its address.
         Unreported = "unreported",
-        /// Its instances have been told to go, or are gone.
+        /// The termination of its instances was accepted, or they are gone.
         Down = "down",
-        /// What was asked for has been done.
+        /// The request was carried out.
         Done = "done",
         /// Nothing needed to be done.
         Nothing = "nothing",
-        /// It could not be had, and Slurm has it back.
+        /// It could not start, and was returned to Slurm.
         ReturnedToSlurm = "returned_to_slurm",
-        /// Another node of its job could not be had, and Slurm has it back.
+        /// Another node of its job could not start, and this one was returned to Slurm.
         Released = "released",
-        /// We refused to touch it.
+        /// The request is refused for this node.
         Refused = "refused",
         /// Another process works on it.
         Busy = "busy",
-        /// It was to be stopped while we started it, and was left to whoever stops it.
+        /// Another process stops it; it was left to that process.
         Yielded = "yielded",
-        /// What was asked for has not been done.
+        /// The request was not carried out.
         Failed = "failed",
     }
 }
@@ -71,11 +71,11 @@ impl Outcome {
     }
 }
 
-/// What became of one node.
+/// The outcome of one node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct NodeReport {
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
     /// Why, as a code.
     pub cause: Option<Cause>,
@@ -165,23 +165,23 @@ impl NodeReport {
 /// Most nodes with one and the same failure that are listed one by one.
 const MOST_LINES: usize = 64;
 
-/// What became of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Report {
     /// What was asked for.
     pub operation: Operation,
-    /// What became of each node.
+    /// The outcome of each node.
     pub nodes: BTreeMap<NodeName, NodeReport>,
     /// What was found, for a reconcile.
     pub findings: Vec<Finding>,
-    /// What went wrong and concerns no node alone.
+    /// Warnings that concern no node alone.
     pub warnings: Vec<String>,
-    /// What had to be done and was not, besides nodes.
+    /// Failures that concern no node alone.
     pub failures: Vec<String>,
-    /// True if slurmctld was told of its configuration and took it up.
-    pub slurm_told: bool,
-    /// True if slurmctld was told of its configuration and did not take it up.
+    /// True if slurmctld was asked to reload its configuration, and did.
+    pub slurm_reloaded: bool,
+    /// True if slurmctld was asked to reload its configuration, and did not.
     pub slurm_refused: bool,
     /// How the budget stood when it began, if there is one.
     pub budget: Option<BudgetState>,
@@ -199,7 +199,7 @@ impl Report {
             findings: Vec::new(),
             warnings: Vec::new(),
             failures: Vec::new(),
-            slurm_told: false,
+            slurm_reloaded: false,
             slurm_refused: false,
             budget: None,
             took: Duration::ZERO,
@@ -261,7 +261,7 @@ impl Report {
         }
     }
 
-    /// Notes what became of a node; a failure is not forgotten over a later success.
+    /// Records the outcome of a node. A later success does not replace a failure.
     pub(crate) fn note(&mut self, node: NodeName, report: NodeReport) {
         let known = self.nodes.get(&node);
         if known.is_none_or(|known| known.outcome.is_success() || !report.outcome.is_success()) {
@@ -275,7 +275,7 @@ impl Report {
     }
 }
 
-/// What became of the nodes, a line for each outcome, then what went wrong.
+/// A line for each outcome, then the failures, findings and warnings.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {} nodes in {:.1?}", self.operation, self.nodes.len(), self.took)?;

@@ -1,4 +1,4 @@
-//! What the executor works with: everything that has an effect comes in here.
+//! The ports of a run: everything that has an effect.
 
 use crate::state::{Event, EventKind, State};
 use cloud_core::Provider;
@@ -9,13 +9,13 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 use tokio::sync::watch;
 
-/// Hears of what happens, while it happens.
+/// Receives events as they happen.
 pub trait Progress: Send + Sync {
-    /// Something happened.
+    /// Called for each event.
     fn event(&self, event: &Event);
 }
 
-/// Nobody listens.
+/// Ignores events.
 impl Progress for () {
     fn event(&self, _: &Event) {}
 }
@@ -35,7 +35,7 @@ pub struct Files {
     pub metrics: Option<PathBuf>,
 }
 
-/// Everything with an effect.
+/// The ports of a run.
 #[derive(Clone)]
 pub struct Tools<'a> {
     /// The cloud.
@@ -44,11 +44,11 @@ pub struct Tools<'a> {
     pub slurm: &'a dyn Controller,
     /// What is remembered between runs.
     pub state: &'a dyn State,
-    /// What time it is.
+    /// The clock.
     pub clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
-    /// Who hears of what happens.
+    /// Receives events.
     pub progress: &'a dyn Progress,
-    /// What is written.
+    /// The files that plans write.
     pub files: &'a Files,
     /// The name of this run in events.
     pub run: &'a str,
@@ -66,7 +66,7 @@ static NO_FILES: Files =
     Files { slurm_conf: None, hosts: None, inventory: None, topology: None, metrics: None };
 
 impl<'a> Tools<'a> {
-    /// Tools with the system's clock, that write no files and tell nobody; the fields take the rest.
+    /// Creates tools with the system's clock, without files and progress. Set the fields for more.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
@@ -95,7 +95,7 @@ impl<'a> Tools<'a> {
         }
     }
 
-    /// Calls the run so in events.
+    /// Sets the name of the run in events.
     #[must_use]
     pub fn with_run(self, run: &'a str) -> Self {
         Self { run, ..self }
@@ -103,13 +103,13 @@ impl<'a> Tools<'a> {
 }
 
 impl Tools<'_> {
-    /// What time it is.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> SystemTime {
         (self.clock)()
     }
 
-    /// Tells and remembers an event. A log that cannot be written stops nobody.
+    /// Reports and logs an event. The run goes on if the log cannot be written.
     pub(crate) fn note(&self, event: &Event) {
         self.progress.event(event);
         let _ = self.state.note(event);
@@ -120,7 +120,7 @@ impl Tools<'_> {
         Event::new(self.now(), self.run, kind)
     }
 
-    /// Tells and remembers what happened to a node.
+    /// Reports and logs an event of a node.
     pub(crate) fn note_node(&self, kind: EventKind, node: &NodeName, detail: &str) {
         self.note(&self.event(kind).of(node).because(detail));
     }
@@ -139,46 +139,46 @@ impl Tools<'_> {
 #[derive(Clone, Debug, Default)]
 pub struct Cancel(Option<watch::Receiver<bool>>);
 
-/// Makes a [`Cancel`] say so.
+/// Cancels every clone of a [`Cancel`].
 #[derive(Debug)]
 pub struct CancelSignal(watch::Sender<bool>);
 
 impl Cancel {
-    /// One that can be told, and who tells it.
+    /// Creates a token, and the signal that cancels it.
     #[must_use]
     pub fn new() -> (CancelSignal, Self) {
         let (sender, receiver) = watch::channel(false);
         (CancelSignal(sender), Self(Some(receiver)))
     }
 
-    /// One that never says so.
+    /// Creates a token that is never cancelled.
     #[must_use]
     pub fn never() -> Self {
         Self(None)
     }
 
-    /// True once it was told.
+    /// True if it was cancelled.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.as_ref().is_some_and(|receiver| *receiver.borrow())
     }
 
-    /// Returns once it was told, and never if nobody can tell any more.
+    /// Returns when it is cancelled; never, if the signal was dropped.
     pub async fn cancelled(&mut self) {
-        let told = match &mut self.0 {
-            Some(receiver) => receiver.wait_for(|told| *told).await.is_ok(),
+        let is_cancelled = match &mut self.0 {
+            Some(receiver) => receiver.wait_for(|cancelled| *cancelled).await.is_ok(),
             None => false,
         };
-        if !told {
+        if !is_cancelled {
             std::future::pending::<()>().await;
         }
     }
 }
 
 impl CancelSignal {
-    /// Tells all who hear.
+    /// Cancels all tokens.
     pub fn cancel(&self) {
-        // Nobody listens any more: nothing is left to cancel.
+        // Without a receiver there is nothing to cancel.
         let _ = self.0.send(true);
     }
 }

@@ -81,7 +81,7 @@ impl Site {
         // What is to be written is what slurmctld will read.
         self.bed.slurm.set_conf_nodes(specs(cluster));
         let (version, patience) = (SlurmVersion::new(24, 11), Duration::from_mins(1));
-        Finish { document, cluster, version, force, tell: true, unapplied: false, patience }
+        Finish { document, cluster, version, force, reload: true, unapplied: false, patience }
     }
 
     async fn resize(&self, size: usize) -> Report {

@@ -202,7 +202,7 @@ async fn every_way_in_leads_somewhere() {
         cluster: &cluster,
         version,
         force: true,
-        tell: false,
+        reload: false,
         unapplied: false,
         patience,
     };

@@ -42,8 +42,8 @@ async fn finish(bed: &Bed, text: &str, limits: &str, unapplied: bool) -> Report 
     bed.slurm.set_conf_nodes(specs(&cluster));
     let version = SlurmVersion::new(24, 11);
     let (document, cluster, patience) = (&document, &cluster, Duration::ZERO);
-    let (force, tell) = (false, true);
-    let request = Finish { document, cluster, version, force, tell, unapplied, patience };
+    let (force, reload) = (false, true);
+    let request = Finish { document, cluster, version, force, reload, unapplied, patience };
     bed.run(async |run| run::finish(run, &request).await).await.unwrap()
 }
 
@@ -75,10 +75,13 @@ async fn lines_that_a_killed_run_wrote_are_told_by_the_next() {
     let limits = "VM.Standard2.1: 1";
     let (bed, text) = bed(folder.path(), limits);
     let known = finish(&bed, &text, limits, false).await;
-    assert!(known.is_success() && !known.slurm_told, "{known:?}");
+    assert!(known.is_success() && !known.slurm_reloaded, "{known:?}");
     let caught_up = finish(&bed, &text, limits, true).await;
-    assert!(caught_up.is_success() && caught_up.slurm_told, "{caught_up:?}");
+    assert!(caught_up.is_success() && caught_up.slurm_reloaded, "{caught_up:?}");
     bed.slurm.set_unreachable(true);
     let down = finish(&bed, &text, limits, true).await;
-    assert!(down.is_success() && !down.slurm_told, "it will read them when it starts: {down:?}");
+    assert!(
+        down.is_success() && !down.slurm_reloaded,
+        "it will read them when it starts: {down:?}"
+    );
 }

@@ -114,7 +114,7 @@ impl Change<'_> {
         // Before the report, because a rolled-back file is a failure.
         let verdict = applied.verify_or_roll_back(&report).await;
         verdict.warning.iter().for_each(|warning| context.warn(warning));
-        let is_taken = report.slurm_told && verdict.rolled_back.is_empty();
+        let is_taken = report.slurm_reloaded && verdict.rolled_back.is_empty();
         report.failures.extend(verdict.rolled_back);
         let code = context.report(&report);
         context.notify(&report).await;

@@ -24,7 +24,7 @@ pub(crate) struct Expected {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Patience {
     /// Total time until it has the nodes.
-    pub(crate) whole: Duration,
+    pub(crate) total: Duration,
     /// Part of that during which it may not answer.
     pub(crate) silence: Duration,
 }
@@ -32,12 +32,12 @@ pub(crate) struct Patience {
 impl Patience {
     /// For a slurmctld that has confirmed that it reads its file. Each unresolvable node name may take it ten seconds.
     pub(crate) const USUAL: Self =
-        Self { whole: Duration::from_secs(90), silence: Duration::from_secs(40) };
+        Self { total: Duration::from_secs(90), silence: Duration::from_secs(40) };
 
     /// For a slurmctld that did not answer: before it reads its file, it waits for the programs that it has called, which
     /// may be waiting for slurmctld.
     pub(crate) const LONG: Self =
-        Self { whole: Duration::from_mins(4), silence: Duration::from_mins(2) };
+        Self { total: Duration::from_mins(4), silence: Duration::from_mins(2) };
 }
 
 impl Expected {
@@ -81,7 +81,7 @@ impl Expected {
         slurm: &dyn Controller,
         patience: Patience,
     ) -> slurmctl::Result<Hostlist> {
-        let until = Instant::now() + patience.whole;
+        let until = Instant::now() + patience.total;
         let mut last = Err(Error::new(ErrorKind::Unavailable, "slurmctld"));
         let mut good = 0;
         let mut answered = Instant::now();
@@ -152,7 +152,7 @@ mod tests {
         slurm.set_unreachable(true);
         let begun = Instant::now();
         assert!(!expected.runs(&slurm, Patience::LONG).await, "it does not answer");
-        assert!(begun.elapsed() < Patience::LONG.whole, "the dead are not waited for as long");
+        assert!(begun.elapsed() < Patience::LONG.total, "the dead are not waited for as long");
         slurm
             .set_conf_nodes(["n1", "n2"].map(|name| NodeSpec::cloud(name.parse().unwrap())).into());
         let late = async {

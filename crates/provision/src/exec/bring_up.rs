@@ -42,12 +42,12 @@ impl History {
 
 impl NodeWork<'_> {
     /// Brings the node up, unless it is yielded to another process or released with its job.
-    pub(super) async fn bring_up(&mut self, from: From, tells: bool) -> Outcome {
+    pub(super) async fn bring_up(&mut self, from: From, reports: bool) -> Outcome {
         let signals = Rc::clone(&self.signals);
         let leave = tokio::select! {
             biased;
             leave = signals.left() => leave,
-            outcome = self.come_up_or_return(from, tells) => return outcome,
+            outcome = self.come_up_or_return(from, reports) => return outcome,
         };
         self.shared.end_probes(&self.name);
         match leave {
@@ -56,7 +56,7 @@ impl NodeWork<'_> {
         }
     }
 
-    async fn come_up_or_return(&mut self, from: From, tells: bool) -> Outcome {
+    async fn come_up_or_return(&mut self, from: From, reports: bool) -> Outcome {
         let signals = Rc::clone(&self.signals);
         match &from {
             From::Instance(id, _) => self.take(id),
@@ -80,9 +80,9 @@ impl NodeWork<'_> {
             }
         };
         match come_up.await {
-            Ok(()) if tells => self.report_address().await,
+            Ok(()) if reports => self.report_address().await,
             Ok(()) => Outcome::Up,
-            Err(failure) => self.return_to_slurm(failure, tells).await,
+            Err(failure) => self.return_to_slurm(failure, reports).await,
         }
     }
 
@@ -114,7 +114,7 @@ impl NodeWork<'_> {
             self.report_place();
             return Outcome::Up;
         }
-        let unreported = || Failure::new(Cause::Slurm, "slurmctld could not be told");
+        let unreported = || Failure::new(Cause::Slurm, "slurmctld did not accept the address");
         self.failure.get_or_insert_with(unreported);
         Outcome::Unreported
     }
@@ -156,9 +156,9 @@ impl NodeWork<'_> {
     }
 
     /// Returns the node to Slurm, and terminates its instance unless jobs may run on it.
-    async fn return_to_slurm(&mut self, failure: Failure, tells: bool) -> Outcome {
+    async fn return_to_slurm(&mut self, failure: Failure, reports: bool) -> Outcome {
         self.shared.end_probes(&self.name);
-        let verdict = if tells {
+        let verdict = if reports {
             let verdict = self.shared.outbox.return_to_slurm(&self.name, &failure);
             self.shared.comment_jobs(&self.name, &failure.text);
             self.failure = Some(failure);

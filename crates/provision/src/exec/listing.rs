@@ -15,7 +15,7 @@ use tokio::sync::{Notify, Semaphore};
 use tokio::time::{Instant, sleep_until};
 
 /// When a launched instance is first looked for: none runs sooner.
-const FIRST_LOOK: Duration = Duration::from_millis(750);
+const FIRST_LISTING: Duration = Duration::from_millis(750);
 /// The pauses between listings that only show whether launched instances run.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -125,7 +125,7 @@ impl Listing {
     /// Waits for something from now on.
     fn wait(&self, node: &NodeName, wait: Wait) {
         let (now, mut waiting) = (Instant::now(), self.waiting.borrow_mut());
-        let first = if matches!(wait, Wait::Launched(_)) { now + FIRST_LOOK } else { now };
+        let first = if matches!(wait, Wait::Launched(_)) { now + FIRST_LISTING } else { now };
         if waiting.is_empty() {
             self.since.set(now);
             self.next.set(self.next.get().max(first));
@@ -212,7 +212,7 @@ impl Shared<'_> {
         let listed = match listed {
             Ok(listed) => listed,
             Err(error) => {
-                self.warn(format!("a look at the cloud did not succeed: {error}"));
+                self.warn(format!("cannot list the cloud's instances: {error}"));
                 let failure = Failure::of(&error, None, self.names(None));
                 self.listing.error.replace(Some(failure.clone()));
                 return is_hopeless(&error).then_some(Err(failure));
@@ -228,7 +228,7 @@ impl Shared<'_> {
         match addresses::look_up(self.tools.cloud, running).await {
             Ok(found) => known.borrow_mut().extend(found),
             Err(error) => {
-                self.warn(format!("the addresses of instances could not be had: {error}"));
+                self.warn(format!("cannot get the addresses of instances: {error}"));
             }
         }
         let addresses = known.borrow();

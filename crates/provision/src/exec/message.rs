@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What Slurm did about one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It did as it was told. Asked whether it wants the node again, it does.
+    /// It did what was asked. Asked whether it wants the node again, it does.
     Taken,
     /// Nothing: the node is up, or has a job.
     InUse,

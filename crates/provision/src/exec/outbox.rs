@@ -94,7 +94,7 @@ impl Outbox {
         self.ask(Message::Addresses, &node, Some(address)).await == Verdict::Taken
     }
 
-    /// Asks Slurm whether it wants a node again that is to go.
+    /// Asks Slurm whether it wants a node again that is about to be terminated.
     pub(super) async fn is_wanted(&self, node: &NodeName) -> Option<bool> {
         match self.ask(Message::Confirm, node, None).await {
             Verdict::Taken => Some(true),
@@ -114,7 +114,7 @@ impl Outbox {
         async { verdict.await.unwrap_or(Verdict::Unanswered) }
     }
 
-    /// Tells Slurm something about nodes.
+    /// Posts a message about nodes.
     pub(super) fn notify(
         &self,
         message: impl Into<Message>,
@@ -123,7 +123,7 @@ impl Outbox {
         self.post(message.into(), nodes.into_iter().map(|node| (Some(node), Letter::default())));
     }
 
-    /// Tells Slurm where nodes are.
+    /// Posts the addresses of nodes.
     pub(super) fn notify_addresses(&self, addresses: impl IntoIterator<Item = NodeAddress>) {
         let letters = addresses.into_iter().map(|address| {
             (Some(address.node.clone()), Letter { address: Some(address), reply: None })
@@ -131,7 +131,7 @@ impl Outbox {
         self.post(Message::Addresses, letters);
     }
 
-    /// Tells Slurm something that is about no node.
+    /// Posts a notification that is about no node.
     pub(super) fn announce(&self, notification: Notification) {
         self.post(Message::Notify(notification), [(None, Letter::default())]);
     }
@@ -179,7 +179,7 @@ impl Outbox {
         queue.is_empty()
     }
 
-    /// The nodes that Slurm is not told about yet.
+    /// The nodes of messages that are not delivered yet.
     pub(super) fn nodes(&self) -> Vec<NodeName> {
         self.queue.borrow().iter().flat_map(Call::nodes).collect()
     }
@@ -255,7 +255,7 @@ impl Outbox {
 }
 
 impl Call {
-    /// Tells those who wait what Slurm did. Without an answer their channels are dropped.
+    /// Sends the verdicts to those who wait. Without an answer their channels are dropped.
     fn reply(self, taken: &Taken) {
         for (node, letter) in self.letters {
             if let (Some(node), Some(reply)) = (node, letter.reply) {
@@ -279,7 +279,7 @@ impl Shared<'_> {
         let taken = match result {
             Ok(taken) => taken,
             Err(error) => {
-                self.warn(format!("slurm could not be told: {error}"));
+                self.warn(format!("slurmctld did not accept an update: {error}"));
                 if message == Message::Release {
                     for node in &nodes {
                         self.unhold(node);

@@ -31,8 +31,8 @@ pub(super) struct Task {
 
 #[derive(Debug)]
 pub(super) enum Goal {
-    /// Bring the node up; with `tells`, report its address to Slurm.
-    Up { from: From, tells: bool },
+    /// Bring the node up; with `reports`, report its address to Slurm.
+    Up { from: From, reports: bool },
     /// Terminate the node's instances.
     Down(TakeDown),
     /// Wait until terminated instances are gone.
@@ -92,7 +92,7 @@ impl Task {
 impl NodeWork<'_> {
     async fn pursue(&mut self, goal: Goal) -> Outcome {
         match goal {
-            Goal::Up { from, tells } => self.bring_up(from, tells).await,
+            Goal::Up { from, reports } => self.bring_up(from, reports).await,
             Goal::Down(how) => self.take_down(how).await,
             Goal::Gone(ids) => self.wait_gone(ids).await,
         }

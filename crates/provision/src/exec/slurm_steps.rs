@@ -16,7 +16,7 @@ use slurmctl::{ErrorKind, NodeAddress};
 use tokio::time::{Instant, timeout_at};
 
 impl Executor<'_> {
-    /// Waits for what the step waits for, and leaves in the outbox what Slurm is to be told.
+    /// Waits for what the step waits for, and posts what Slurm gets.
     pub(super) async fn slurm_step(&mut self, step: SlurmStep, outbox: &Outbox) {
         match step {
             SlurmStep::Notify { what: Notification::Comment(job, text), .. } => {
@@ -79,7 +79,7 @@ impl Executor<'_> {
                 cooldowns::change(self.tools.state, wake);
             }
             (Some(Notification::Comment(job, _)), Err(error)) => {
-                self.report.warn(format!("job {job} could not be told: {error}"));
+                self.report.warn(format!("cannot set the comment of job {job}: {error}"));
             }
             (Some(Notification::Reload(how)), result) => {
                 return self.reloaded(*how, result.as_ref().err()).await;
@@ -166,10 +166,10 @@ impl Executor<'_> {
                 return;
             }
             self.report.warn(
-                "slurmctld did not answer when told of its configuration, and has taken it up",
+                "slurmctld did not answer the reload of its configuration, but has applied it",
             );
         }
-        self.report.slurm_told = true;
+        self.report.slurm_reloaded = true;
     }
 
     /// True if slurmctld runs with the current slurm.conf, or comes to.

@@ -238,8 +238,8 @@ impl<'a> Executor<'a> {
 
     fn sort_machine(&mut self, operation: Operation, step: MachineStep, work: &mut Work) {
         let (node, goal) = match step {
-            MachineStep::Launch { wanted, first, tell } => {
-                (wanted.node.clone(), up(From::Launch(wanted, first), tell))
+            MachineStep::Launch { wanted, first, reports_address } => {
+                (wanted.node.clone(), up(From::Launch(wanted, first), reports_address))
             }
             MachineStep::Recreate { id, wanted } => {
                 let old = vec![Clear::Terminate(id)];
@@ -353,8 +353,8 @@ impl<'a> Executor<'a> {
     }
 }
 
-fn up(from: From, tells: bool) -> Goal {
-    Goal::Up { from, tells }
+fn up(from: From, reports: bool) -> Goal {
+    Goal::Up { from, reports }
 }
 
 /// True if the operation leaves no instance of its nodes.

@@ -26,7 +26,7 @@ impl Executor<'_> {
         let mut cancel = self.tools.cancel.clone();
         let all: Hostlist = nodes.iter().collect();
         let mut waiting: BTreeSet<NodeName> = nodes.into_iter().collect();
-        let mut away = BTreeSet::new();
+        let mut yielded = BTreeSet::new();
         loop {
             match self.tools.slurm.nodes(Some(&all)).await {
                 Ok(known) => {
@@ -41,7 +41,7 @@ impl Executor<'_> {
                 break;
             }
             self.outdated = true;
-            self.lend(&mut away);
+            self.lend(&mut yielded);
             let left = until.saturating_duration_since(Instant::now());
             tokio::select! {
                 biased;
@@ -112,16 +112,16 @@ impl Executor<'_> {
     /// Lends the locks of nodes that others want, for example to terminate machines that Slurm has suspended. This run
     /// does nothing to them while it waits, and observes again before it goes on. It takes the locks back afterwards,
     /// because reconcile lifts a drain that nobody holds.
-    fn lend(&mut self, away: &mut BTreeSet<NodeName>) {
+    fn lend(&mut self, yielded: &mut BTreeSet<NodeName>) {
         let state = self.tools.state;
         let wanted = state.asked_to_yield(self.tools.now()).unwrap_or_default();
-        away.extend(self.locks.keys().filter(|node| wanted.contains(*node)).cloned());
+        yielded.extend(self.locks.keys().filter(|node| wanted.contains(*node)).cloned());
         self.locks.retain(|node, _| !wanted.contains(node));
-        for node in away.iter().filter(|node| !wanted.contains(*node)) {
+        for node in yielded.iter().filter(|node| !wanted.contains(*node)) {
             if let Ok(Some(lock)) = state.try_lock(node) {
                 self.locks.insert(node.clone(), lock);
             }
         }
-        away.retain(|node| !self.locks.contains_key(node));
+        yielded.retain(|node| !self.locks.contains_key(node));
     }
 }

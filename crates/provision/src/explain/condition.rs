@@ -71,9 +71,9 @@ impl Condition {
     pub(super) fn of(node: &Node, facts: &Facts<'_>) -> Self {
         let state = &node.state;
         if let Some(reason) = held(node) {
-            let told = node.reason.as_ref();
-            let by = told.and_then(|told| told.by.clone());
-            let (at, maintenance) = (told.and_then(|told| told.at), state.is_in_maintenance());
+            let given = node.reason.as_ref();
+            let by = given.and_then(|given| given.by.clone());
+            let (at, maintenance) = (given.and_then(|given| given.at), state.is_in_maintenance());
             return Self::Held(Holder { reason, by, at, maintenance });
         }
         if is_drained_by_us(node) {

@@ -173,8 +173,8 @@ fn by_nodes<'a>(
     let busy = candidates.count(|condition| *condition == Condition::Busy);
     let names: Vec<NodeName> = candidates.0.iter().map(|(name, _)| name.clone()).collect();
     let noted = last_return(job.id, &names, facts).map(|why| Words::of(&why));
-    let told = || job.admin_comment.as_deref().and_then(|text| of_comment(job.id, text));
-    if let Some(words) = noted.or_else(told).filter(|_| busy == 0 && job.restarts > 0) {
+    let commented = || job.admin_comment.as_deref().and_then(|text| of_comment(job.id, text));
+    if let Some(words) = noted.or_else(commented).filter(|_| busy == 0 && job.restarts > 0) {
         return (words, None);
     }
     (turn(job, busy), None)

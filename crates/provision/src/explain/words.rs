@@ -70,7 +70,7 @@ fn clause(cause: Cause, pool: &str) -> String {
             return format!("{pool} did not register with slurmctld before ResumeTimeout");
         }
         Cause::Refused => "its machine must not be touched",
-        Cause::Slurm => "slurmctld did not accept what it was told",
+        Cause::Slurm => "slurmctld did not accept the update",
         Cause::Cancelled => "the start was stopped before it ended",
     };
     text.to_owned()

@@ -91,7 +91,7 @@ fn launch(
     Ok(Step::Machine(MachineStep::Launch {
         wanted: world.site.wanted(node, def)?,
         first,
-        tell: true,
+        reports_address: true,
     }))
 }
 

@@ -4,7 +4,7 @@ use super::deploy::with_files;
 use super::exclusions::node_section;
 use super::removal::removal;
 use super::resize::summary;
-use super::unapplied::TellOptions;
+use super::unapplied::ApplyOptions;
 use super::{Begin, File, FileStep, Notification, Operation, Plan, Reload, Stage, Step, unapplied};
 use crate::order::by_number;
 use crate::world::World;
@@ -26,7 +26,7 @@ pub struct Finish<'a> {
     /// Also if jobs run on nodes that are to go.
     pub force: bool,
     /// True to tell slurmctld; false to write slurm.conf alone, and leave that to whoever asked.
-    pub tell: bool,
+    pub reload: bool,
     /// True if slurmctld has not applied the lines that the document has between the markers.
     pub unapplied: bool,
     /// How long to wait for jobs that begin in the meantime.
@@ -43,10 +43,10 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     let changes = diff(&before, &after);
     let plan = Plan::new(Operation::Finish);
     if new.as_bytes() == request.document.as_bytes() {
-        let options = TellOptions { force: request.force, lines: request.unapplied };
+        let options = ApplyOptions { force: request.force, lines: request.unapplied };
         let version = request.version;
-        return Ok(if request.tell {
-            unapplied::tell(plan, version, options, world)
+        return Ok(if request.reload {
+            unapplied::apply(plan, version, options, world)
         } else {
             plan
         });
@@ -70,11 +70,11 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
         summary,
         drops: removed,
     });
-    let tell = if request.tell { tell(&changes, request, world) } else { Vec::new() };
+    let reload = if request.reload { reload(&changes, request, world) } else { Vec::new() };
     let plan = removal
         .stages(plan, Vec::new())
         .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
-        .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell));
+        .stage(Stage::new("tell slurm", reload).begun(Begin::IfAllWell));
     Ok(with_files(plan, world))
 }
 
@@ -108,7 +108,7 @@ pub(super) fn leaving(changes: &Changes, before: &Config, world: World<'_>) -> V
     by_number(names.filter(|node| !future(node) || world.node(node).is_some()))
 }
 
-fn tell(changes: &Changes, request: &Finish<'_>, world: World<'_>) -> Vec<Step> {
+fn reload(changes: &Changes, request: &Finish<'_>, world: World<'_>) -> Vec<Step> {
     let version = request.version;
     // One that does not run will read the lines when it does.
     let lines = request.unapplied && world.slurm.is_some();

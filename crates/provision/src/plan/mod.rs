@@ -261,16 +261,16 @@ mod tests {
     fn a_plan_by_which_a_node_to_start_returns_to_slurm_fails() {
         let node = || NodeName::new("n1").unwrap();
         let plan = |operation, step| Plan::new(operation).stage(Stage::new("", vec![step]));
-        let give_back = |operation| {
+        let returned = |operation| {
             let (cause, reason) = (Cause::Capacity, our_reason("full"));
             let what = Notification::ReturnToSlurm { still: Still::Awaited, cause, reason };
             plan(operation, Step::notify([node()], what))
         };
         let refuse = Step::refuse(node(), Refusal::NoShape);
         assert!(plan(Operation::Resize, refuse).fails());
-        assert!(give_back(Operation::Start).fails());
-        assert!(give_back(Operation::Rebuild).fails());
-        assert!(!give_back(Operation::Reconcile).fails());
+        assert!(returned(Operation::Start).fails());
+        assert!(returned(Operation::Rebuild).fails());
+        assert!(!returned(Operation::Reconcile).fails());
         assert!(!Plan::new(Operation::Start).fails());
     }
 }

@@ -98,7 +98,9 @@ impl MachineStep {
 
     fn details(&self) -> Details {
         match self {
-            Self::Launch { wanted, first, tell } => launch_after(wanted, first, *tell),
+            Self::Launch { wanted, first, reports_address } => {
+                launch_after(wanted, first, *reports_address)
+            }
             Self::Adopt { id, address, .. } => {
                 with_id(id, address.iter().map(|address| said("address", address)).collect())
             }
@@ -156,12 +158,12 @@ fn reboot(how: Reboot) -> (&'static str, Said) {
     said("how", &how)
 }
 
-fn launch_after(wanted: &Wanted, first: &[Clear], tell: bool) -> Details {
+fn launch_after(wanted: &Wanted, first: &[Clear], reports_address: bool) -> Details {
     let mut details = launch(wanted);
     if !first.is_empty() {
         details.push(many("after", first.iter().map(clear)));
     }
-    if !tell {
+    if !reports_address {
         details.push(said("address", &"reported later"));
     }
     details

@@ -5,7 +5,7 @@ use super::bring_up::bring_up_as;
 use super::budget::refuse_above;
 use super::conf::{Addition, edited};
 use super::removal::{Removal, removal};
-use super::unapplied::TellOptions;
+use super::unapplied::ApplyOptions;
 use super::{
     Begin, File, FileStep, MachineStep, Operation, Plan, Refusal, SlurmStep, Stage, Step,
     deploy::{persistent, refresh},
@@ -176,8 +176,8 @@ pub(super) fn nothing_to_write(
     absent: Vec<Step>,
     world: World<'_>,
 ) -> Plan {
-    let options = TellOptions { force: false, lines };
-    let plan = unapplied::tell(Plan::new(Operation::Resize), version, options, world);
+    let options = ApplyOptions { force: false, lines };
+    let plan = unapplied::apply(Plan::new(Operation::Resize), version, options, world);
     let plan = plan.stage(Stage::new("bring up", absent));
     let files = if plan.is_idle() { Vec::new() } else { refresh() };
     plan.stage(Stage::new("files", files).begun(Begin::Always))
@@ -245,7 +245,11 @@ impl Change {
         for step in self.launches.into_iter().filter_map(|(_, step)| step.ok()) {
             if let Step::Machine(MachineStep::Launch { wanted, first, .. }) = step {
                 unreported.push(wanted.node.clone());
-                launch.push(Step::Machine(MachineStep::Launch { wanted, first, tell: false }));
+                launch.push(Step::Machine(MachineStep::Launch {
+                    wanted,
+                    first,
+                    reports_address: false,
+                }));
             } else {
                 // It is there already; its address is reported when Slurm knows the node.
                 later.push(step);
@@ -254,7 +258,7 @@ impl Change {
         // slurmctld runs without nodes whose names it cannot look up when it reads its file.
         let hosts = (!launch.is_empty() || !later.is_empty())
             .then_some(Step::File(FileStep::Refresh { which: File::Hosts }));
-        let tell = hosts.into_iter().chain([unapplied::take_up(version)]).collect();
+        let reload = hosts.into_iter().chain([unapplied::take_up(version)]).collect();
         if !unreported.is_empty() {
             later.push(Step::Slurm(SlurmStep::ReportAddresses { nodes: unreported }));
         }
@@ -268,7 +272,7 @@ impl Change {
         removal
             .stages(Plan::new(Operation::Resize), launch)
             .stage(Stage::new("write", vec![write]).begun(Begin::IfAllWell))
-            .stage(Stage::new("tell slurm", tell).begun(Begin::IfAllWell))
+            .stage(Stage::new("tell slurm", reload).begun(Begin::IfAllWell))
             .stage(Stage::new("addresses", later))
             .stage(Stage::new("bring up", self.absent))
             .stage(Stage::new("files", refresh()).begun(Begin::Always))

@@ -205,7 +205,7 @@ fn launches(
             }
             Some(Ok(_)) | None => continue,
         };
-        let Step::Machine(MachineStep::Launch { mut wanted, first, tell }) = step else {
+        let Step::Machine(MachineStep::Launch { mut wanted, first, reports_address }) = step else {
             now.push(step);
             continue;
         };
@@ -213,7 +213,7 @@ fn launches(
         wanted.places = places;
         wanted.labels = labels.remove(node).flatten().cloned().unwrap_or_default();
         let stage = if waits { &mut behind } else { &mut now };
-        stage.push(Step::Machine(MachineStep::Launch { wanted, first, tell }));
+        stage.push(Step::Machine(MachineStep::Launch { wanted, first, reports_address }));
     }
     (now, behind)
 }

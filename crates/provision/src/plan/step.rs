@@ -33,7 +33,7 @@ pub enum MachineStep {
         /// What has to go first.
         first: Vec<Clear>,
         /// False for a node that Slurm does not know yet: [`SlurmStep::ReportAddresses`] follows.
-        tell: bool,
+        reports_address: bool,
     },
     /// Take an instance that is there: wait until it runs and has an address, and tell Slurm.
     Adopt {

@@ -62,7 +62,7 @@ pub(crate) fn with_topology(
     plan.stage(Stage::new("places", by_place.into_iter().map(step).collect()).begun(Begin::Always))
 }
 
-/// The place of a machine that has just come up, for releases that move nodes. The machine itself has told nothing yet.
+/// The place of a machine that has just come up, for releases that move nodes. The machine itself has reported nothing yet.
 pub(crate) fn place_at_start(instance: &Instance, version: SlurmVersion) -> Option<String> {
     let switches = switches(instance, &[]);
     let moves = version.moves_nodes_in_topologies() && !switches.is_empty();
@@ -96,8 +96,8 @@ fn placed(world: World<'_>) -> Places {
 }
 
 /// The switches above a machine. What the machine itself has told is finer than what the cloud lists.
-fn switches(instance: &Instance, told: &[String]) -> Vec<String> {
-    let inside = if told.is_empty() { &instance.location } else { told }.to_vec();
+fn switches(instance: &Instance, reported: &[String]) -> Vec<String> {
+    let inside = if reported.is_empty() { &instance.location } else { reported }.to_vec();
     let zone = instance.zone.iter().map(ToString::to_string);
     let mut above = String::new();
     let switch = |unit: String| {

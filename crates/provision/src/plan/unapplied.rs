@@ -70,20 +70,20 @@ pub(super) fn busy(nodes: &[NodeName], world: World<'_>) -> Vec<Step> {
     used.map(|node| Step::refuse(node.clone(), why(node))).collect()
 }
 
-/// How slurmctld is told of a file that is written already.
+/// How slurmctld applies a file that is written already.
 #[derive(Clone, Copy)]
-pub(super) struct TellOptions {
+pub(super) struct ApplyOptions {
     /// Also while a job runs on a node that would go.
     pub(super) force: bool,
     /// Lines other than nodes are unapplied: slurmctld lists its nodes, but not those.
     pub(super) lines: bool,
 }
 
-/// Adds what an earlier run did not come to: slurmctld is told of the file.
-pub(super) fn tell(
+/// Adds what an earlier run did not come to: slurmctld applies the file.
+pub(super) fn apply(
     plan: Plan,
     version: SlurmVersion,
-    TellOptions { force, lines }: TellOptions,
+    ApplyOptions { force, lines }: ApplyOptions,
     world: World<'_>,
 ) -> Plan {
     let unapplied = unapplied(Some(version), world);

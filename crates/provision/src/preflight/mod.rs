@@ -172,9 +172,7 @@ fn section_of(marked: &MarkedFile, section: &Section, is_root: bool) -> Check {
     let is_same = marked.section().unwrap_or_default() == section.text;
     let will = match (is_same, section.unapplied) {
         (true, true) => {
-            format!(
-                "{path} is up to date, but slurmctld was not told of what it says: finish tells it"
-            )
+            format!("{path} is up to date, but slurmctld has not applied it: run finish")
         }
         (true, false) => format!("{path} is up to date"),
         (false, _) => format!("{path} will change; finish --dry-run shows how"),

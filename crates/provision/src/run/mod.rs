@@ -18,7 +18,7 @@ mod stop;
 mod telemetry;
 
 pub use observe::Observation;
-pub(crate) use rebuild::tell_not_rebuilt;
+pub(crate) use rebuild::notify_not_rebuilt;
 pub use rebuild::{preview_rebuild, rebuild, rebuild_targets};
 #[cfg(fuzzing)]
 pub(crate) use reconcile::read as read_sightings;

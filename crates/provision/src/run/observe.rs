@@ -215,7 +215,7 @@ impl Run<'_> {
         match addresses::look_up(self.tools.cloud, instances).await {
             Ok(found) => observation.fleet.set_addresses(&found),
             Err(error) => {
-                let text = format!("the addresses of instances could not be had: {error}");
+                let text = format!("cannot get the addresses of instances: {error}");
                 observation.warnings.push(text);
             }
         }

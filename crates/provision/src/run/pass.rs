@@ -102,7 +102,7 @@ pub(super) fn merge(report: &mut Report, other: Report) {
             report.failures.push(failure);
         }
     }
-    report.slurm_told |= other.slurm_told;
+    report.slurm_reloaded |= other.slurm_reloaded;
     report.budget = other.budget.or(report.budget);
     report.slurm_refused |= other.slurm_refused;
     for warning in other.warnings {

@@ -50,7 +50,7 @@ pub async fn rebuild(run: &Run<'_>, targets: &[Target], options: RebuildOptions)
     report_busy(&mut report, locked.busy);
     unknown(&mut report, unknown_names);
     if options.slurm_asks {
-        tell_not_rebuilt(run, &mut report).await;
+        notify_not_rebuilt(run, &mut report).await;
     }
     run.log_end(report, begun)
 }
@@ -73,13 +73,13 @@ pub async fn rebuild_targets(
         // Nodes that another process has locked are reported by that process, which slurmctld may have called.
         let busy = |_: &NodeName, node: &mut NodeReport| node.outcome == Outcome::Busy;
         let theirs: BTreeMap<_, _> = report.nodes.extract_if(.., busy).collect();
-        tell_not_rebuilt(run, &mut report).await;
+        notify_not_rebuilt(run, &mut report).await;
         report.nodes.extend(theirs);
     }
     let mut untried = Report::new(Operation::Rebuild);
     let failed = |(node, why)| (node, NodeReport::failed(Cause::Refused, why));
     untried.nodes.extend(targets.failed.into_iter().map(failed));
-    tell_not_rebuilt(run, &mut untried).await;
+    notify_not_rebuilt(run, &mut untried).await;
     report.nodes.extend(untried.nodes);
     report.warnings.extend(untried.warnings);
     report
@@ -89,17 +89,18 @@ pub async fn rebuild_targets(
 ///
 /// [`rebuild`] does this itself; this is for nodes that failed earlier. It sends no request to the cloud, which may be the
 /// reason.
-pub(crate) async fn tell_not_rebuilt(run: &Run<'_>, report: &mut Report) {
+pub(crate) async fn notify_not_rebuilt(run: &Run<'_>, report: &mut Report) {
     let mut failed = report.nodes.iter().filter(|(_, node)| !node.outcome.is_success()).peekable();
     if failed.peek().is_none() {
         return;
     }
     let (observation, deadline) = (run.observe_slurm().await, run.deadline(Instant::now()));
     let plan = plan::not_rebuilt(failed, observation.world(run));
-    let told = run.act(&plan, observation, BTreeMap::new(), deadline).await;
-    told.warnings.into_iter().for_each(|warning| report.warn(warning));
-    for (node, untold) in told.nodes.into_iter().filter(|(_, node)| !node.outcome.is_success()) {
-        let why = untold.reason.unwrap_or_default();
+    let reported = run.act(&plan, observation, BTreeMap::new(), deadline).await;
+    reported.warnings.into_iter().for_each(|warning| report.warn(warning));
+    let failed = reported.nodes.into_iter().filter(|(_, node)| !node.outcome.is_success());
+    for (node, unreported) in failed {
+        let why = unreported.reason.unwrap_or_default();
         report.warn(format!("cannot report to Slurm why {node} is not rebuilt: {why}"));
     }
 }

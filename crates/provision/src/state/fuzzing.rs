@@ -2,7 +2,7 @@
 
 use super::rollout_memory::Begun;
 use super::{NodeRecord, cooldowns, pace};
-use crate::notice::Told;
+use crate::notice::SentNotices;
 use crate::run;
 
 /// Reads a text as each file of the state directory. A record must survive a round trip.
@@ -11,7 +11,7 @@ pub fn read(text: &str) {
     let _ = Begun::parse(text);
     pace::read(Some(text));
     run::read_sightings(Some(text));
-    Told::parse(Some(text)).take_new(&mut Vec::new(), 1);
+    SentNotices::parse(Some(text)).take_new(&mut Vec::new(), 1);
     let _ = serde_json::from_str::<history::Tally>(text);
     let line = NodeRecord::from_line(text).to_line();
     assert_eq!(NodeRecord::from_line(&line).to_line(), line);

@@ -12,7 +12,7 @@
 //! | `pace.json` | the pace that each cloud endpoint takes ([`pace`]), for an hour | all programs that ask a cloud | the same | some seconds of a large start, or some requests that the cloud refuses |
 //! | `sightings.json` | what `reconcile` saw, and since when | `reconcile` | `reconcile` | one run more before anything is terminated |
 //! | `reported.txt` | what `reconcile` has logged already | `reconcile` | `reconcile` | lines in the log that are there twice |
-//! | `told.json` | what administrators have been told, and when | all that notify | the same | notifications that come twice |
+//! | `told.json` | the notices that administrators have, and when they were sent | all that notify | the same | notifications that come twice |
 //! | `tally.json` | what `reconcile` has counted of the events, for metrics, and the lives that go on | `reconcile` | `reconcile` | counters begin at 0 |
 //! | `applied.conf` | the lines between the markers that slurmctld runs with | `finish`, `resize` | the same | lines that were written and not applied go unnoticed, unless nodes differ |
 //! | `slurm.conf.lock` | the [lock](crate::conf::ConfLock) of slurm.conf, and who holds it | `finish`, `resize` | the same | nothing |
@@ -73,7 +73,7 @@ pub enum Document {
     /// Findings that reconcile has reported.
     Reported,
     /// Notifications that were sent, with their times.
-    Told,
+    Notices,
     /// Counters of events, for metrics.
     Tally,
     /// The pace that clouds take.
@@ -87,7 +87,7 @@ impl Document {
             Self::Sightings => "sightings.json",
             Self::AppliedConf => "applied.conf",
             Self::Reported => "reported.txt",
-            Self::Told => "told.json",
+            Self::Notices => "told.json",
             Self::Tally => "tally.json",
             Self::Pace => "pace.json",
         }

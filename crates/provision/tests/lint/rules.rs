@@ -59,7 +59,7 @@ fn found(complete: bool, stages: impl FnOnce(World<'_>) -> Vec<Stage>) -> Vec<Vi
 
 fn launch(name: &str, first: Vec<Clear>, world: World<'_>) -> Step {
     let wanted = world.site.wanted(&node(name), world.conf.get(&node(name)).unwrap()).unwrap();
-    Step::Machine(MachineStep::Launch { wanted, first, tell: true })
+    Step::Machine(MachineStep::Launch { wanted, first, reports_address: true })
 }
 
 fn terminate(name: &str, ids: &[&str]) -> Step {
@@ -138,7 +138,7 @@ fn a_launch_with_nowhere_to_go() {
         Step::Machine(MachineStep::Launch {
             wanted: Wanted { places: vec![], ..wanted },
             first: vec![],
-            tell: true,
+            reports_address: true,
         })
     };
     let violations = found(true, |world| vec![Stage::new("start", vec![step(world)])]);

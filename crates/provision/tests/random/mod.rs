@@ -321,7 +321,7 @@ impl Chance {
             cluster,
             version,
             force: self.switch(15),
-            tell: true,
+            reload: true,
             unapplied: false,
             patience,
         }

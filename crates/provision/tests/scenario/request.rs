@@ -110,7 +110,7 @@ impl Scenario {
             cluster: &cluster,
             version: version(words),
             force: words.flag("force"),
-            tell: !words.flag("silent"),
+            reload: !words.flag("silent"),
             unapplied: words.flag("unapplied"),
             patience: Duration::from_mins(1),
         };
