@@ -122,7 +122,8 @@ impl NodeWork<'_> {
         let (mut listed, mut missed, mut stalled) = (false, 0, 0);
         let mut counted: Option<Instant> = None;
         loop {
-            let hidden = missed >= if listed { MISSED } else { MISSED_NEW };
+            let stays_stopped = stalled > MISSED_NEW;
+            let hidden = stays_stopped || missed >= if listed { MISSED } else { MISSED_NEW };
             let instance = match shown.take() {
                 Some(instance) => Some(instance),
                 None => self.shown_next(id, &mut waiter, hidden).await?,
@@ -152,16 +153,16 @@ impl NodeWork<'_> {
                     return Ok(Watched::Lost(Box::new(instance)));
                 }
                 InstanceState::Stopped if until_stopped => return Ok(Watched::Stopped),
-                // The first listings may still show the state before the start.
+                InstanceState::Stopped if stays_stopped => {
+                    let text = "the instance stopped while it was started";
+                    return Err(Failure::new(Cause::Conflict, text));
+                }
+                // Listings may still show the state before the start: a lookup by id decides.
                 InstanceState::Stopped => stalled += u32::from(counts),
                 InstanceState::Pending
                 | InstanceState::Running
                 | InstanceState::Stopping
                 | InstanceState::Other(_) => {}
-            }
-            if stalled > MISSED_NEW {
-                let text = "the instance stopped while it was started";
-                return Err(Failure::new(Cause::Conflict, text));
             }
         }
     }
