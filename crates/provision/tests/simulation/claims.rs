@@ -127,8 +127,10 @@ impl Claims<'_> {
         let left = self.machines_of(node).find(|it| {
             let shown = it.states.first().is_some_and(|(begin, _)| *begin <= since);
             let is_off =
-                |state| matches!(state, &InstanceState::Stopping | &InstanceState::Stopped);
-            let stopped = it.states.last().is_some_and(|(_, state)| is_off(state));
+                |state: &_| matches!(state, InstanceState::Stopping | InstanceState::Stopped);
+            // Another process may have started it again since.
+            let stopped = it.states.last().is_some_and(|(_, state)| is_off(state))
+                || it.states.iter().any(|(begin, state)| *begin >= since && is_off(state));
             let kept = stopped && self.judge.warm.has(&it.instance);
             shown && !kept && !it.states.iter().any(|(_, state)| state.is_leaving())
         })?;

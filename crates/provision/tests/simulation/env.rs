@@ -144,6 +144,9 @@ pub(crate) enum Fault {
     KeepsAll,
 }
 
+/// How far listings lag at most where machines are kept.
+const WARM_LAG: Duration = Duration::from_secs(3);
+
 /// One controller or two, which share the state, and whose clocks are not quite the same.
 fn controllers(
     rng: &mut Rng,
@@ -172,8 +175,14 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     let begun = Instant::now();
     let count = rng.usize(1..=5);
     let list: Hostlist = format!("n[1-{count}]").parse().unwrap();
+    let nodes = list.node_names().unwrap();
+    let warm = Warm::draw(rng, &nodes, begun);
     let tokens = rng.bool();
-    let cloud_settings = cloud_settings(rng, tokens);
+    let mut cloud_settings = cloud_settings(rng, tokens);
+    if warm.is_any() {
+        // A kept machine that a listing shows running a minute later is an orphan to reconcile, which terminates it.
+        cloud_settings.lag = cloud_settings.lag.min(WARM_LAG);
+    }
     let lag = cloud_settings.lag;
     let cloud = MemoryCloud::new(cloud_settings);
     let slurm_settings = slurm_settings(rng, &list);
@@ -181,8 +190,6 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     let slurm = MemorySlurm::new(slurm_settings);
     let zoned = rng.bool();
     let features = if zoned { "shape=small,ad=1" } else { "shape=small" };
-    let nodes = list.node_names().unwrap();
-    let warm = Warm::draw(rng, &nodes, begun);
     let lines = warm.lines(&nodes, features, wrap.fault == Some(Fault::KeepsAll));
     let config =
         Config::parse(&format!("{lines}PartitionName=main Nodes=ALL Default=YES\n")).unwrap();

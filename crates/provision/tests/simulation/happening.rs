@@ -187,6 +187,7 @@ impl Sim {
             }
             Happening::ReadOnly(host, so) => {
                 env.controllers[host].read_only.store(so, Ordering::Relaxed);
+                env.seen.shows_whole(so);
             }
             Happening::Backup => env.backup.make(&env.state),
             Happening::Restore => env.backup.restore(&env.state),

@@ -41,6 +41,11 @@ impl Warm {
         since.next_back().map_or_else(|| ImageId::new("image-1"), |(_, image)| image.clone())
     }
 
+    /// True if machines are kept at all.
+    pub(crate) fn is_any(&self) -> bool {
+        !self.nodes.is_empty()
+    }
+
     /// True if the image that the site wants has yet to change.
     pub(crate) fn changes(&self) -> bool {
         self.images.last_key_value().is_some_and(|(at, _)| *at > Instant::now())

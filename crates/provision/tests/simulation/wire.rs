@@ -72,13 +72,15 @@ pub(crate) struct Weather {
     late: f64,
     /// How often a listing does not show all.
     partial: f64,
+    /// Nevertheless listings show all.
+    whole: bool,
 }
 
 impl Weather {
     pub(crate) fn of(rng: &mut Rng) -> Mutex<Self> {
         let mut chance = |most: f64| if rng.bool() { rng.f64() * most } else { 0.0 };
         let (late, partial) = (chance(0.05), chance(0.1));
-        Mutex::new(Self { rng: Rng::with_seed(rng.u64(..)), late, partial })
+        Mutex::new(Self { rng: Rng::with_seed(rng.u64(..)), late, partial, whole: false })
     }
 
     /// How late a request is, and how late its answer.
@@ -99,10 +101,15 @@ impl Wire {
         (weather.late, weather.partial) = (0.0, 0.0);
     }
 
+    /// Listings show all while nothing can be written down: who then sees nothing of a launch cannot know of it.
+    pub(crate) fn shows_whole(&self, so: bool) {
+        self.weather.lock().unwrap().whole = so;
+    }
+
     /// Part of a listing, at times.
     fn partial(&self, mut all: Vec<Instance>) -> Vec<Instance> {
         let weather = &mut *self.weather.lock().unwrap();
-        if weather.partial > 0.0 && weather.rng.f64() < weather.partial {
+        if !weather.whole && weather.partial > 0.0 && weather.rng.f64() < weather.partial {
             let most = *weather.rng.choice(&[0, 50]).unwrap();
             all.retain(|_| weather.rng.u8(0..100) < most);
             self.judge.misled();
