@@ -207,7 +207,7 @@ impl MemoryCloud {
                 let error = Error::new(ErrorKind::Throttled, operation).with_retry_after(pause);
                 (Err(error), Outcome::Refused(ErrorKind::Throttled))
             }
-            (Ok(()), Some(InjectedFault::Refuse(kind))) => {
+            (Ok(()), Some(InjectedFault::Refuse(kind))) if !is_for_room(operation, kind) => {
                 (Err(Error::new(kind, operation)), Outcome::Refused(kind))
             }
             (Ok(()), Some(InjectedFault::LoseRequest)) => {
@@ -221,7 +221,8 @@ impl MemoryCloud {
                 Ok(()),
                 None
                 | Some(
-                    InjectedFault::Delay(_)
+                    InjectedFault::Refuse(_)
+                    | InjectedFault::Delay(_)
                     | InjectedFault::DoneLater(_)
                     | InjectedFault::FailLater(_)
                     | InjectedFault::Flap,
@@ -273,6 +274,11 @@ impl MemoryCloud {
         }
         Err(Error::unsupported(operation).on(subject))
     }
+}
+
+/// True for a refusal that a cloud decides only for a launch which it does not know by its token.
+fn is_for_room(operation: ApiOperation, kind: ErrorKind) -> bool {
+    operation == ApiOperation::Launch && matches!(kind, ErrorKind::Capacity | ErrorKind::Quota)
 }
 
 /// The outcome of a request with a response.

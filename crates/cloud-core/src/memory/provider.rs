@@ -53,7 +53,7 @@ impl Provider for MemoryCloud {
 
     async fn launch(&self, spec: &InstanceSpec) -> Result<Instance> {
         let call = Call::new(ApiOperation::Launch, Some(spec.name.as_str()));
-        self.call(call, |world, now, fault| world.launch(now, spec, late(fault))).await
+        self.call(call, |world, now, fault| world.launch(now, spec, fault)).await
     }
 
     /// Launches in batches. The fault of a request applies to all its launches.
@@ -64,7 +64,7 @@ impl Provider for MemoryCloud {
             let [first, ..] = specs else { continue };
             let call = Call::new(ApiOperation::Launch, Some(first.name.as_str()));
             let answer = self.call(call, |world, now, fault| {
-                let launched = specs.iter().map(|spec| world.launch(now, spec, late(fault)));
+                let launched = specs.iter().map(|spec| world.launch(now, spec, fault));
                 Ok(launched.collect::<Vec<_>>())
             });
             match answer.await {
@@ -164,21 +164,5 @@ impl Provider for MemoryCloud {
             Ok(world.add_image(name.clone(), usable))
         })
         .await
-    }
-}
-
-/// The kind that a launch fails with later.
-fn late(fault: Option<InjectedFault>) -> Option<ErrorKind> {
-    match fault {
-        Some(InjectedFault::FailLater(kind)) => Some(kind),
-        Some(
-            InjectedFault::Refuse(_)
-            | InjectedFault::LoseResponse
-            | InjectedFault::LoseRequest
-            | InjectedFault::Delay(_)
-            | InjectedFault::DoneLater(_)
-            | InjectedFault::Flap,
-        )
-        | None => None,
     }
 }

@@ -1,7 +1,7 @@
 //! The state of a cloud in memory, and the effect of each request, without a clock.
 
 use super::cloud::Call;
-use super::fault::InjectedFaults;
+use super::fault::{InjectedFault, InjectedFaults};
 use super::history::{Moment, Watcher};
 use super::machine::{Machine, Timeline};
 use super::settings::{MemoryCloudSettings, Throttle};
@@ -166,13 +166,25 @@ impl World {
         &mut self,
         now: Instant,
         spec: &InstanceSpec,
-        late: Option<ErrorKind>,
+        fault: Option<InjectedFault>,
     ) -> Result<Instance> {
         let refused = |kind| Error::new(kind, ApiOperation::Launch);
         self.check(now, spec)?;
         if let Some(first) = self.first_launch(now, spec)? {
             return Ok(first);
         }
+        let late = match fault {
+            Some(InjectedFault::Refuse(kind)) => return Err(refused(kind)),
+            Some(InjectedFault::FailLater(kind)) => Some(kind),
+            Some(
+                InjectedFault::LoseResponse
+                | InjectedFault::LoseRequest
+                | InjectedFault::Delay(_)
+                | InjectedFault::DoneLater(_)
+                | InjectedFault::Flap,
+            )
+            | None => None,
+        };
         if self.settings.quota.is_some_and(|quota| self.live(now) >= quota) {
             return Err(refused(ErrorKind::Quota).because("limit of instances exceeded"));
         }
