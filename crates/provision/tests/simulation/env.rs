@@ -178,11 +178,7 @@ pub(crate) async fn make(rng: &mut Rng, wrap: &Wrap) -> Arc<Env> {
     let nodes = list.node_names().unwrap();
     let warm = Warm::draw(rng, &nodes, begun);
     let tokens = rng.bool();
-    let mut cloud_settings = cloud_settings(rng, tokens);
-    if warm.is_any() {
-        // A kept machine that a listing shows running a minute later is an orphan to reconcile, which terminates it.
-        cloud_settings.lag = cloud_settings.lag.min(WARM_LAG);
-    }
+    let cloud_settings = cloud_settings(rng, tokens, &warm);
     let lag = cloud_settings.lag;
     let cloud = MemoryCloud::new(cloud_settings);
     let slurm_settings = slurm_settings(rng, &list);
@@ -251,7 +247,7 @@ fn slurm_settings(rng: &mut Rng, nodes: &Hostlist) -> MemorySlurmSettings {
     settings
 }
 
-fn cloud_settings(rng: &mut Rng, tokens: bool) -> MemoryCloudSettings {
+fn cloud_settings(rng: &mut Rng, tokens: bool, warm: &Warm) -> MemoryCloudSettings {
     let mut settings = MemoryCloudSettings::default();
     settings.seed = rng.u64(..);
     if rng.u8(0..8) == 0 {
@@ -265,7 +261,9 @@ fn cloud_settings(rng: &mut Rng, tokens: bool) -> MemoryCloudSettings {
     settings.terminate = Span::millis(1_000, 10_000);
     settings.linger = Duration::from_secs(rng.u64(0..300));
     let longest = *rng.choice(&[3_000, 60_000]).unwrap();
-    settings.lag = Duration::from_millis(rng.u64(0..longest));
+    let lag = Duration::from_millis(rng.u64(0..longest));
+    // A kept machine that a listing shows running a minute later is an orphan to reconcile, which terminates it.
+    settings.lag = if warm.is_any() { lag.min(WARM_LAG) } else { lag };
     settings.reorders = rng.bool();
     settings.page = *rng.choice(&[2, 100]).unwrap();
     settings
