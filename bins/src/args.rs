@@ -3,7 +3,7 @@
 use crate::diagnostic::Diagnostic;
 use crate::output::Volume;
 use clap::{ArgAction, Args, ValueEnum};
-use history::{Zone, moment};
+use history::{TimeZone, moment};
 use hostlist::{ErrorKind, Hostlist, Parser};
 use slurmconf::yaml::duration;
 use std::num::NonZeroUsize;
@@ -91,7 +91,7 @@ pub struct Window {
 
 impl Window {
     /// Its begin, if one is given, and its end, in milliseconds since 1970; days are those of the zone.
-    pub fn read(&self, now: u64, zone: Zone) -> Result<(Option<u64>, u64), Diagnostic> {
+    pub fn read(&self, now: u64, zone: TimeZone) -> Result<(Option<u64>, u64), Diagnostic> {
         let at =
             |text: &Option<String>| text.as_deref().map(|text| moment(text, now, zone)).transpose();
         let (since, until) = (at(&self.since)?, at(&self.until)?.unwrap_or(now));

@@ -11,7 +11,7 @@ use history::millis;
 use hostlist::{Hostlist, NodeName};
 use provision::notice::new_notices;
 use provision::plan::{Operation, Plan, Refusal, Step};
-use provision::run::{self, Observation, Request, Run};
+use provision::run::{self, Observation, Run, RunRequest};
 use provision::state::{Event, EventKind};
 use provision::{Cancel, CancelSignal, Progress, Tools};
 use provision::{Report, Roster, World};
@@ -161,7 +161,11 @@ impl Context<'_> {
     }
 
     /// Carries out a request, or prints its plan with `--dry-run`. Returns the exit code.
-    pub async fn carry_out(&self, run: &Run<'_>, request: Request<'_>) -> Result<u8, Diagnostic> {
+    pub async fn carry_out(
+        &self,
+        run: &Run<'_>,
+        request: RunRequest<'_>,
+    ) -> Result<u8, Diagnostic> {
         if self.dry_run() {
             let (plan, observation) = run::preview(run, &request).await?;
             return Ok(self.preview(&plan, &observation));

@@ -1,7 +1,7 @@
 //! The environment of the process: variables, home directory, host name, caller. No other module reads it.
 
 use nix::unistd::{Uid, User, gethostname, getuid};
-use slurmctl::{CallSigns, Caller, Role, is_called_by_daemon};
+use slurmctl::{CallSigns, Caller, ProgramRole, is_called_by_daemon};
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
 use std::io::IsTerminal as _;
@@ -62,7 +62,7 @@ impl Environment {
 
     /// Who called this program, which has this role in slurm.conf.
     #[must_use]
-    pub fn caller(&self, role: Role) -> Caller {
+    pub fn caller(&self, role: ProgramRole) -> Caller {
         let signs = CallSigns { by_daemon: self.by_slurm, terminal: self.terminal };
         Caller::of(role, signs, |name| self.get(name).is_some())
     }

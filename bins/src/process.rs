@@ -15,7 +15,7 @@ use crate::programs::PROGRAMS;
 use clap::{ArgMatches, Command, Error, Parser};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::SigSet;
-use slurmctl::{Caller, Role};
+use slurmctl::{Caller, ProgramRole};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ pub(crate) fn run_matches<A: Parser, F: Future<Output = u8>>(
 
 /// True if slurmctld called this process to start nodes.
 pub(crate) fn is_by_slurmctld() -> bool {
-    let caller = Environment::read().caller(Role::Resume);
+    let caller = Environment::read().caller(ProgramRole::Resume);
     matches!(caller, Caller::Slurm | Caller::RebootJob)
 }
 

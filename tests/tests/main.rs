@@ -22,6 +22,7 @@ mod hostile;
 mod job_group;
 mod killed;
 mod layering;
+mod names;
 mod neutral;
 mod openstack_loop;
 mod places;

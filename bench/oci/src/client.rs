@@ -189,7 +189,7 @@ async fn connect(speed: Speed, endpoint: &str, config: &str) -> Oci {
     site.subnet = Some(SubnetId::new("ocid1.subnet.oc1.phx.aaaasub"));
     site.zone = Some(Zone::new("Uocm:PHX-AD-1"));
     let clock = Clock::new(SystemTime::now);
-    let http = http::Config::default();
+    let http = http::ClientConfig::default();
     Oci::connect(config, site, http, Pacer::new(speed.pace()), clock).await.expect("a provider")
 }
 

@@ -17,8 +17,8 @@ use cloud_core::pace::Pacer;
 use cloud_core::{ConfigError, Description, MachineMetadata};
 use provision::Site;
 use serde::de::{Deserialize, Deserializer, Error};
+use slurmconf::MemoryPolicy;
 use slurmconf::yaml::Reader;
-use slurmconf::{MemoryPolicy, Shapes};
 use std::fmt;
 use std::sync::Arc;
 
@@ -40,7 +40,8 @@ pub(crate) struct Entry {
 }
 
 /// Connects a machine with its metadata service, without a request.
-type Metadata = fn(&http::Config, Option<Url>) -> Result<Box<dyn MachineMetadata>, Diagnostic>;
+type Metadata =
+    fn(&http::ClientConfig, Option<Url>) -> Result<Box<dyn MachineMetadata>, Diagnostic>;
 
 /// The metadata service of the named cloud, or of the one that the machine's firmware names; none if there is no such cloud
 /// or it announces nothing there.
@@ -59,7 +60,7 @@ pub fn metadata(
         return if name.is_some() { Err(unknown()) } else { Ok(None) };
     };
     // It answers at once or is not there.
-    let mut config = http::Config::default();
+    let mut config = http::ClientConfig::default();
     config.retry.attempts = 1;
     cloud.metadata.map(|connect| connect(&config, base)).transpose()
 }
@@ -151,11 +152,6 @@ pub trait CloudConfig: fmt::Debug + Send + Sync {
     /// Number of tags a machine can have in addition to those that these keys set.
     fn free_tags(&self) -> usize {
         usize::MAX
-    }
-
-    /// Built-in shapes, for a cloud whose shapes need no request.
-    fn built_in_shapes(&self) -> Option<Shapes> {
-        None
     }
 
     /// Help for an unknown shape whose name has a wrong form.

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use cloud_core::{Description, Sources, SubnetId, Tags};
 use cloud_oci::{Clock, Config, LaunchOptions, MetadataService, Mode, Oci, Overrides, Subnet};
 use serde::Deserialize;
-use slurmconf::{MemoryPolicy, Shapes};
+use slurmconf::MemoryPolicy;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -128,10 +128,6 @@ impl CloudConfig for Oracle {
 
     fn free_tags(&self) -> usize {
         MOST_TAGS.saturating_sub(self.freeform_tags.len())
-    }
-
-    fn built_in_shapes(&self) -> Option<Shapes> {
-        Some(Shapes::oci())
     }
 
     fn shape_help(&self, unknown: &str) -> Option<&'static str> {
@@ -305,6 +301,64 @@ async fn subnet(oracle: &Oracle, settings: &Settings, cloud: &Oci) -> Result<Sub
                 "several subnets match; set subnet_id to one of: {}",
                 ids.join(", ")
             )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use provision::conf::built_in_shapes;
+    use slurmconf::Shapes;
+
+    fn shapes() -> Shapes {
+        built_in_shapes(&Oracle::default().describe()).unwrap()
+    }
+
+    #[test]
+    fn the_shapes_of_tests_are_those_of_the_provider() {
+        let shapes = shapes();
+        for (name, shape) in slurm_testbed::shapes().iter() {
+            assert_eq!(shapes.get(name).as_ref(), Some(shape), "{name}");
+        }
+    }
+
+    /// CitC's old table drained virtual machines for promising too much, so the default must promise less. Its two entries
+    /// for E2 are left out: 18 % below the size, where all others are 4 %, and no report says why.
+    #[test]
+    fn the_default_promises_less_than_the_table_that_drained_nodes() {
+        let shapes = shapes();
+        let compared = |name: &str| name.starts_with("VM.") && !name.contains(".E2.");
+        let mut count = 0;
+        for (name, shape) in shapes.iter().filter(|(name, _)| compared(name)) {
+            let [seen, citc, drained] =
+                [MemoryPolicy::Seen, MemoryPolicy::CitcOracle, MemoryPolicy::CitcOracleBefore2023]
+                    .map(|policy| policy.real_memory(name, shape));
+            if citc != drained {
+                assert!(seen < drained, "{name}: {seen} {drained}");
+                count += 1;
+            }
+        }
+        assert!(count >= 15, "{count} shapes of CitC's table");
+    }
+
+    #[test]
+    fn a_mistyped_shape_has_a_nearest_one() {
+        let shapes = shapes();
+        let cases = [
+            ("VM.Standard2.3", Some("VM.Standard2.1")),
+            ("vm.standard2.16", Some("VM.Standard2.16")),
+            ("VM.Standrd.E4.Flex.2.32", Some("VM.Standard.E4.Flex.2.32")),
+            ("VM.Standard.E4.Flex", Some("VM.Standard.E4.Flex.1.16")),
+            ("VM.Standard.E4.Flex.500.32", Some("VM.Standard.E4.Flex.114.114")),
+            ("VM.Standard.E4.Flex.1.512", Some("VM.Standard.E4.Flex.1.64")),
+            ("VM.Standard.E4.Flex.0.0", Some("VM.Standard.E4.Flex.1.1")),
+            ("VM.Standard.E4.Flex.64.9999", Some("VM.Standard.E4.Flex.64.1776")),
+            ("BM.DenseO2.52", Some("BM.DenseIO2.52")),
+            ("m1.tiny", None),
+        ];
+        for (name, near) in cases {
+            assert_eq!(shapes.nearest(name).as_deref(), near, "{name}");
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::output::chain;
 use crate::{table, wiring};
 use clap::Parser;
 use history::cost::{self, By, JobRun, Owner, Row, Table};
-use history::{Lives, Zone, millis};
+use history::{Lives, TimeZone, millis};
 use provision::Roster;
 use provision::job_costs::{cpus, job_runs};
 use serde_json::json;
@@ -52,7 +52,7 @@ pub async fn run(arguments: Arguments) -> u8 {
 
 async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagnostic> {
     let now = SystemTime::now();
-    let (since, until) = arguments.window.read(millis(now), Zone::Utc)?;
+    let (since, until) = arguments.window.read(millis(now), TimeZone::Utc)?;
     let window = since.unwrap_or_else(|| cost::month_start(until))..until;
     let settings = bootstrap.settings()?;
     let prices = wiring::prices(settings, &bootstrap.environment)?;

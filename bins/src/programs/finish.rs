@@ -23,7 +23,7 @@ use check::{Limits, New};
 use clap::Parser;
 use provision::conf::{ConfLock, is_unapplied, missing_gres, planned_section, unstarted};
 use provision::plan::{self, Finish, Notification, ReportStep, Step};
-use provision::run::{self, Request, Run};
+use provision::run::{self, Run, RunRequest};
 use slurmctl::Controller as _;
 use std::time::Duration;
 
@@ -131,7 +131,7 @@ async fn begin(bootstrap: &Bootstrap, arguments: &Arguments) -> Result<u8, Diagn
         context.warn(warning);
     }
     let request = request(arguments, &context, &inputs);
-    let (request, limits) = (Request::Finish(&request), Some(&*inputs.limits));
+    let (request, limits) = (RunRequest::Finish(&request), Some(&*inputs.limits));
     let change = Change { marked: &inputs.marked, request, limits, prove: !arguments.no_prove };
     Box::pin(change.make(context)).await
 }
@@ -200,7 +200,7 @@ async fn planned(
     let request = request(arguments, context, inputs);
     context
         .with_run(async |run: &Run<'_>| {
-            let (plan, _) = run::preview(run, &Request::Finish(&request)).await?;
+            let (plan, _) = run::preview(run, &RunRequest::Finish(&request)).await?;
             let section = planned_section(&inputs.marked, Some(&inputs.cluster), &plan)?;
             // A change that is refused because of a job is not applied either.
             let is_pending = |step: &Step| {

@@ -19,7 +19,7 @@ use provision::Site;
 use provision::plan::RebuildOptions;
 use provision::run::{self, Run};
 use provision::targets::TargetFiles;
-use slurmctl::{Caller, Role};
+use slurmctl::{Caller, ProgramRole};
 use std::collections::BTreeMap;
 use tokio::time::Instant;
 
@@ -79,7 +79,7 @@ pub async fn run(arguments: Arguments) -> u8 {
     };
     let code = bootstrap.fail(&why);
     // An error in a call by hand, Ansible or cron says nothing about a rebuild that Slurm may be waiting for.
-    let slurm_waits = bootstrap.environment.caller(Role::Reboot) == Caller::Slurm;
+    let slurm_waits = bootstrap.environment.caller(ProgramRole::Reboot) == Caller::Slurm;
     if slurm_waits
         && arguments.command.is_none()
         && !arguments.common.dry_run
@@ -178,7 +178,7 @@ fn this_machine(environment: &Environment) -> Result<NodeName, Diagnostic> {
 pub(super) async fn nodes(context: &Context<'_>, names: &[NodeName]) -> Result<u8, Diagnostic> {
     // Slurm calls only when the nodes may go down. For other callers, a node with a job is skipped, also if slurmctld does
     // not say whether it has one.
-    let caller = context.bootstrap.environment.caller(Role::Reboot);
+    let caller = context.bootstrap.environment.caller(ProgramRole::Reboot);
     let slurm_asks = caller == Caller::Slurm;
     let options = RebuildOptions { launch_absent: true, slurm_asks, ..RebuildOptions::default() };
     context

@@ -10,7 +10,7 @@ use clap::Parser;
 use provision::Roster;
 use provision::conf::{MarkedFile, is_unapplied};
 use provision::plan::{Finish, Gaps, GroupSize, Resize};
-use provision::run::Request;
+use provision::run::RunRequest;
 use slurmconf::NodeDef;
 use slurmctl::Controller as _;
 use std::time::Duration;
@@ -98,7 +98,7 @@ async fn to_limits(arguments: &Arguments, mut context: Context<'_>) -> Result<u8
         unapplied: is_unapplied(&*context.state, &inputs.marked),
         patience: arguments.patience,
     };
-    change(arguments, context, &inputs.marked, Request::ResizeTo(&request)).await
+    change(arguments, context, &inputs.marked, RunRequest::ResizeTo(&request)).await
 }
 
 /// Resizes one group of persistent nodes.
@@ -119,14 +119,14 @@ async fn to_size(
         version: context.slurm.controller.version(),
         patience: arguments.patience,
     };
-    change(arguments, context, &marked, Request::Resize(&request)).await
+    change(arguments, context, &marked, RunRequest::Resize(&request)).await
 }
 
 async fn change(
     arguments: &Arguments,
     context: Context<'_>,
     marked: &MarkedFile,
-    request: Request<'_>,
+    request: RunRequest<'_>,
 ) -> Result<u8, Diagnostic> {
     let change = Change { marked, request, limits: None, prove: !arguments.no_prove };
     Box::pin(change.make(context)).await

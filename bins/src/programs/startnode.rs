@@ -12,8 +12,8 @@ use hostlist::{Hostlist, NodeName};
 use provision::images::all_need_image;
 use provision::job_costs;
 use provision::plan::JobGroup;
-use provision::run::{Request, Run, StopReason};
-use slurmctl::{Caller, JobId, ResumeFileError, ResumeFileWarning, ResumeRequest, Role};
+use provision::run::{Run, RunRequest, StopReason};
+use slurmctl::{Caller, JobId, ProgramRole, ResumeFileError, ResumeFileWarning, ResumeRequest};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -68,7 +68,7 @@ pub async fn run(arguments: Arguments) -> u8 {
     // Read first, because the file disappears with slurmctld.
     let file = bootstrap.environment.get("SLURM_RESUME_FILE").map(Path::new);
     let request = ResumeRequest::read(&arguments.nodes, file);
-    let caller = bootstrap.environment.caller(Role::Resume);
+    let caller = bootstrap.environment.caller(ProgramRole::Resume);
     let call = Call { file, caller, begun };
     let why = match Box::pin(begin(&bootstrap, &arguments, request, &call)).await {
         Ok(code) => return code,
@@ -127,7 +127,7 @@ async fn begin(
     let deadline = wiring::deadline(context.settings, &context.slurm.config, &arguments.nodes);
     context.site.policies.deadline = deadline.saturating_sub(begun.elapsed());
     if arguments.failed {
-        let request = Request::Stop { nodes: &names, reason: StopReason::NeverUp };
+        let request = RunRequest::Stop { nodes: &names, reason: StopReason::NeverUp };
         return context.with_run(async |run: &Run<'_>| context.carry_out(run, request).await).await;
     }
     let reboot = caller == Caller::RebootJob;
@@ -148,7 +148,7 @@ async fn begin(
     context.site.policies.oldest = (caller == Caller::Slurm).then_some(OLDEST);
     let jobs: Vec<JobGroup> = request.jobs.iter().filter_map(group).collect();
     let jobs = labelled(&context, jobs).await;
-    let request = Request::Start { nodes: &names, jobs: &jobs };
+    let request = RunRequest::Start { nodes: &names, jobs: &jobs };
     context
         .with_run(async |run: &Run<'_>| {
             if !context.dry_run() {

@@ -12,9 +12,9 @@ use clap::Parser;
 use hostlist::{Hostlist, NodeName};
 use provision::Cancel;
 use provision::plan::{Operation, ReportStep, Step, Why};
-use provision::run::{self, Request, Run, StopReason};
+use provision::run::{self, Run, RunRequest, StopReason};
 use provision::{NodeReport, Report};
-use slurmctl::{Caller, Job, Role};
+use slurmctl::{Caller, Job, ProgramRole};
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -104,7 +104,7 @@ async fn named(
         (false, true) => StopReason::ByHand,
         (false, false) => StopReason::PowerDown,
     };
-    let request = Request::Stop { nodes, reason };
+    let request = RunRequest::Stop { nodes, reason };
     if context.dry_run() {
         let (plan, observation) = run::preview(run, &request).await?;
         let skipped = plan.steps().any(|step| {
@@ -125,7 +125,7 @@ async fn named(
 /// jobs.
 fn is_by_hand(context: &Context<'_>) -> bool {
     let environment = &context.bootstrap.environment;
-    environment.caller(Role::Suspend) != Caller::Slurm && !environment.by_slurm
+    environment.caller(ProgramRole::Suspend) != Caller::Slurm && !environment.by_slurm
 }
 
 /// Prints the nodes that had no machine to terminate.
@@ -145,7 +145,7 @@ fn nodes_because<'r>(report: &'r Report, why: &Why) -> impl Iterator<Item = &'r 
 
 /// The exit code for skipped nodes: a failure, unless slurmctld called, which has changed its mind.
 fn code_for_skipped(context: &Context<'_>, some: bool) -> u8 {
-    if some && context.bootstrap.environment.caller(Role::Suspend) != Caller::Slurm {
+    if some && context.bootstrap.environment.caller(ProgramRole::Suspend) != Caller::Slurm {
         SOME_FAILED
     } else {
         SUCCESS
@@ -173,7 +173,7 @@ async fn everything(
     run: &Run<'_>,
 ) -> Result<u8, Diagnostic> {
     if context.dry_run() || !arguments.force {
-        let (plan, observation) = run::preview(run, &Request::StopAll).await?;
+        let (plan, observation) = run::preview(run, &RunRequest::StopAll).await?;
         if context.dry_run() {
             return Ok(context.preview(&plan, &observation));
         }
@@ -205,7 +205,7 @@ async fn everything(
             return Ok(SOME_FAILED);
         }
     }
-    Ok(context.report(&run::execute(run, Request::StopAll).await?))
+    Ok(context.report(&run::execute(run, RunRequest::StopAll).await?))
 }
 
 /// The prompt for terminating every machine, with the number of machines and running jobs.

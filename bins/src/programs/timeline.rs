@@ -6,7 +6,7 @@ use crate::diagnostic::Diagnostic;
 use crate::output::{Colour, Output, chain};
 use clap::Parser;
 use history::timeline::{JobBar, PhaseTimes, Selection, Timeline, phase_times, terminal};
-use history::{Life, Lives, Phase, Zone, millis};
+use history::{Life, Lives, Phase, TimeZone, millis};
 use hostlist::{Hostlist, NodeName};
 use provision::job_costs::job_bars;
 use serde_json::{Value, json};
@@ -102,7 +102,7 @@ async fn accounts(
 }
 
 fn selection(arguments: &Arguments, now: u64) -> Result<Selection, Diagnostic> {
-    let (since, until) = arguments.window.read(now, Zone::Local)?;
+    let (since, until) = arguments.window.read(now, TimeZone::Local)?;
     let nodes = arguments.nodes.as_ref().map(Hostlist::node_names).transpose()?;
     let nodes = nodes.unwrap_or_default().iter().map(NodeName::to_string).collect();
     Ok(Selection { since, until: Some(until), nodes })

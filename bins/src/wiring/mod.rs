@@ -81,7 +81,7 @@ pub async fn cloud(wanted: Wanted<'_>) -> Result<Connected, Diagnostic> {
         Purpose::Check => true,
         // Slurm's view is worth showing, but a wrong configuration has to be repaired first.
         Purpose::Observe => diagnostic.is_transient(),
-        Purpose::Print => settings.cloud.built_in_shapes().is_some(),
+        Purpose::Print => settings.cloud.describe().built_in_shapes.is_some(),
         Purpose::Launch | Purpose::Perhaps | Purpose::Other | Purpose::EndAll => false,
     };
     match connected {
@@ -122,8 +122,8 @@ pub(crate) fn http(
     settings: &Settings,
     environment: &Environment,
     purpose: Purpose,
-) -> http::Config {
-    let mut config = http::Config::default();
+) -> http::ClientConfig {
+    let mut config = http::ClientConfig::default();
     if !purpose.changes() {
         config.retry.attempts = READ_ONLY_ATTEMPTS;
     }

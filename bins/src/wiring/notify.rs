@@ -47,7 +47,7 @@ async fn post(
     let invalid = |why: &str| Error::new(ErrorKind::Invalid, ApiOperation::Configure).because(why);
     let secret = to.webhook.clone().ok_or_else(|| invalid("no address is set"))?;
     let url = Url::parse(secret.expose()).map_err(|_| invalid("not an address"))?;
-    let mut config = http::Config::default();
+    let mut config = http::ClientConfig::default();
     (config.connect_timeout, config.timeout) = (PATIENCE, PATIENCE);
     config.retry = Retry::never();
     config.proxies = proxies(settings, environment);

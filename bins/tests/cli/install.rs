@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests")]
 
 use bins::config::Settings;
-use slurmconf::{Config, Document, GenerateOptions, Limits, Markers, Shapes, generate};
+use slurmconf::{Config, Document, GenerateOptions, Limits, Markers, generate};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -236,7 +236,8 @@ fn examples_are_read_without_errors_or_warnings() {
         let (limits, errors) = Limits::read_all(&name, &read(&name));
         assert!(errors.is_empty() && !limits.groups.is_empty(), "{errors:?}");
         if cloud == "oci" {
-            let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap();
+            let cluster =
+                generate(&limits, &slurm_testbed::shapes(), &GenerateOptions::default()).unwrap();
             assert!(!cluster.nodes.is_empty());
         }
     }

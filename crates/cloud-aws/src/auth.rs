@@ -22,7 +22,7 @@ pub(crate) enum Source {
 impl Source {
     pub(crate) fn new(
         config: &Config,
-        http: &http::Config,
+        http: &http::ClientConfig,
         pacer: &Pacer,
         now: fn() -> SystemTime,
     ) -> Result<Self> {

@@ -27,7 +27,7 @@ const UNKNOWN_LIFE: Duration = Duration::from_mins(15);
 /// Gets temporary keys.
 pub(crate) struct Issuer {
     config: Config,
-    http: http::Config,
+    http: http::ClientConfig,
     pacer: Pacer,
     metadata: Metadata,
     now: fn() -> SystemTime,
@@ -49,7 +49,7 @@ pub(crate) struct Written {
 impl Issuer {
     pub(crate) fn new(
         config: Config,
-        http: http::Config,
+        http: http::ClientConfig,
         pacer: Pacer,
         now: fn() -> SystemTime,
     ) -> Result<Self> {

@@ -32,7 +32,7 @@ pub struct MetadataService(Metadata);
 
 impl MetadataService {
     /// Asks at this base, or in the usual place.
-    pub fn new(http: &http::Config, base: Option<Url>) -> Result<Self> {
+    pub fn new(http: &http::ClientConfig, base: Option<Url>) -> Result<Self> {
         let usual = || Url::parse(METADATA).map_err(|cause| unusable().caused_by(cause));
         let base = base.map_or_else(usual, Ok)?;
         Ok(Self(Metadata::new(http, base, &Pacer::new(Pace::default()))?))
@@ -124,7 +124,7 @@ pub(crate) struct Metadata {
 
 impl Metadata {
     /// Creates a client with this base address, without proxy.
-    pub(crate) fn new(http: &http::Config, base: Url, pacer: &Pacer) -> Result<Self> {
+    pub(crate) fn new(http: &http::ClientConfig, base: Url, pacer: &Pacer) -> Result<Self> {
         let mut near = http.clone();
         (near.connect_timeout, near.timeout) = (TIMEOUT, TIMEOUT);
         // It has a link-local address, and whoever else answers there must not give us keys.

@@ -30,7 +30,7 @@ const LAG: Duration = Duration::from_mins(1);
 #[non_exhaustive]
 pub struct ConnectSettings {
     /// Timeouts, proxies and retries.
-    pub http: http::Config,
+    pub http: http::ClientConfig,
     /// Options of all launches.
     pub launch: LaunchOptions,
     /// The clock, for the time in signatures.
@@ -41,7 +41,7 @@ impl ConnectSettings {
     /// Creates settings with this clock. Set other options in the fields.
     #[must_use]
     pub fn new(now: fn() -> SystemTime) -> Self {
-        Self { http: http::Config::default(), launch: LaunchOptions::default(), now }
+        Self { http: http::ClientConfig::default(), launch: LaunchOptions::default(), now }
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Shape {
     pub vcpus: u32,
     /// Hardware threads per core, if the cloud reports it.
     pub threads_per_core: Option<u32>,
+    /// Processor sockets, if the cloud reports them.
+    pub sockets: Option<u32>,
     /// Memory in MiB; the minimum for a flexible shape.
     pub memory_mib: u64,
     /// Number of GPUs.
@@ -41,6 +43,7 @@ impl Shape {
             architecture: None,
             vcpus,
             threads_per_core: None,
+            sockets: None,
             memory_mib,
             gpus: 0,
             gpu_model: None,

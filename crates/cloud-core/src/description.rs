@@ -1,7 +1,8 @@
 //! The description of a cloud, which needs no request.
 
 use crate::{
-    ApiOperation, Architecture, Capabilities, Capability, Error, InstanceSpec, Result, ShapeName,
+    ApiOperation, Architecture, Capabilities, Capability, Error, InstanceSpec, Result, Shape,
+    ShapeName,
 };
 
 /// Facts about a cloud and the configuration of its provider.
@@ -29,14 +30,18 @@ pub struct Description {
     pub is_id: fn(&str) -> bool,
     /// Its term for a zone, for messages, such as `availability domain`.
     pub zone_term: &'static str,
+    /// How to name a zone, for the message on a zone that the cloud does not have.
+    pub zone_help: Option<&'static str>,
     /// The feature of nodes in slurm.conf that names their zone.
     pub zone_feature: &'static str,
     /// True if a launch has to name its zone.
     pub needs_zone: bool,
     /// True for valid names of instances, if the cloud restricts them.
     pub is_host_name: Option<fn(&str) -> bool>,
-    /// Its architectures. The first is the default of shapes.
+    /// Its architectures, if known. The first is that of shapes for which the cloud reports none.
     pub architectures: Vec<Architecture>,
+    /// The shapes that its provider knows without a request.
+    pub built_in_shapes: Option<BuiltInShapes>,
     /// Returns the limit that counts the instances of a shape, in addition to the common ones ([`Limit`](crate::Limit)).
     pub limit_of: fn(&ShapeName) -> Option<ShapeLimit>,
     /// Maximum number of instances per launch request. If it is above 1, callers batch launches for
@@ -56,10 +61,12 @@ impl Description {
             capabilities: Capabilities::default(),
             is_id: |_| false,
             zone_term: "zone",
+            zone_help: None,
             zone_feature: "zone",
             needs_zone: false,
             is_host_name: None,
-            architectures: vec![Architecture::new("x86_64")],
+            architectures: Vec::new(),
+            built_in_shapes: None,
             limit_of: |_| None,
             batch: 1,
             addresses_apart: false,
@@ -83,6 +90,17 @@ impl Description {
             Err(Error::unsupported(ApiOperation::Launch).on(&spec.name).because(what))
         })
     }
+}
+
+/// The shapes that a provider knows without a request.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltInShapes {
+    /// Returns all shapes of fixed size.
+    pub fixed: fn() -> Vec<Shape>,
+    /// Returns the shape of this name if the name contains its size.
+    pub sized: fn(&ShapeName) -> Option<Shape>,
+    /// Returns the valid name of that kind which is most similar to an unknown one.
+    pub nearest: fn(&ShapeName) -> Option<ShapeName>,
 }
 
 /// The limit that counts the instances of a shape.

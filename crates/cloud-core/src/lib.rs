@@ -27,7 +27,7 @@ mod wait;
 
 pub use catalog::{Capabilities, Capability, Image, ImageFilter, Limit, Room, Shape};
 pub use config_error::ConfigError;
-pub use description::{Counted, Description, ShapeLimit, is_uuid};
+pub use description::{BuiltInShapes, Counted, Description, ShapeLimit, is_uuid};
 pub use error::{Error, ErrorKind, Result};
 pub use id::{
     Architecture, FaultDomain, ImageId, ImageName, InstanceId, InstanceName, InvalidLaunchToken,

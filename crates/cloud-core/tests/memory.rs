@@ -1,7 +1,7 @@
 //! The cloud in memory is as strict as the real ones.
 
 use cloud_core::memory::{
-    Event, InjectedFault, MemoryCloud, MemoryCloudSettings, Outcome, Span, Throttle,
+    InjectedFault, LoggedRequest, MemoryCloud, MemoryCloudSettings, RequestOutcome, Span, Throttle,
 };
 use cloud_core::{
     ApiOperation, Capabilities, Capability, Error, ErrorKind, FaultDomain, ImageFilter, ImageId,
@@ -253,7 +253,7 @@ async fn a_lost_answer_and_a_lost_request_look_the_same_and_are_not() {
     let names: Vec<_> = cloud.instances().into_iter().map(|instance| instance.name).collect();
     assert_eq!(names, [InstanceName::new("vm-1")]);
     let outcomes: Vec<_> = cloud.history().into_iter().map(|event| event.outcome).collect();
-    assert_eq!(outcomes, [Outcome::DoneUnacknowledged, Outcome::Lost]);
+    assert_eq!(outcomes, [RequestOutcome::DoneUnacknowledged, RequestOutcome::Lost]);
     cloud.inject(ApiOperation::List, InjectedFault::LoseResponse);
     assert_eq!(kind(cloud.list(&all()).await), ErrorKind::Unavailable, "a look changes nothing");
 }
@@ -331,7 +331,7 @@ async fn chance_is_as_likely_as_asked() {
 }
 
 /// A hundred launches with all kinds of trouble, each repeated until it is answered.
-async fn storm(seed: u64, tokens: bool) -> (Vec<Event>, usize) {
+async fn storm(seed: u64, tokens: bool) -> (Vec<LoggedRequest>, usize) {
     let mut settings = MemoryCloudSettings::default();
     settings.seed = seed;
     settings.throttle = Some(Throttle { rate: 50.0, burst: 10.0 });
@@ -368,7 +368,7 @@ async fn a_watcher_sees_each_request_at_the_moment_it_is_carried_out() {
     assert_eq!((&launch.1, &launch.2[..]), (&None, &[InstanceState::Pending][..]));
     assert_eq!(end.1, Some(InstanceState::Running));
     assert_eq!(end.2, [InstanceState::Terminating]);
-    assert_eq!(end.0.outcome, Outcome::DoneUnacknowledged);
+    assert_eq!(end.0.outcome, RequestOutcome::DoneUnacknowledged);
     assert_eq!(cloud.history(), [launch.0.clone(), end.0.clone()]);
 }
 

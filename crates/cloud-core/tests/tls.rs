@@ -1,6 +1,6 @@
 //! The HTTP client over TLS, with certificates of our own.
 
-use cloud_core::http::{Client, Config, Method, Request, Roots, Unsigned, Url, by_status};
+use cloud_core::http::{Client, ClientConfig, Method, Request, Roots, Unsigned, Url, by_status};
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{ApiOperation, Error, ErrorKind, Result};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
@@ -68,7 +68,7 @@ async fn ask(address: SocketAddr, trusted: &Authority) -> Result<String, Error> 
 }
 
 async fn ask_trusting(address: SocketAddr, roots: Roots) -> Result<String, Error> {
-    let mut config = Config::default();
+    let mut config = ClientConfig::default();
     config.roots = roots;
     let client = Client::new(config, Unsigned, by_status, Pacer::new(Pace::default()))?;
     let url = Url::parse(&format!("https://{address}/")).expect("a URL");
@@ -103,7 +103,7 @@ async fn a_certificate_of_anybody_is_taken_where_that_was_asked_for() {
 fn a_bundle_that_is_none_is_refused_before_anything_is_asked() {
     let pem = b"-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n".to_vec();
     for roots in [Roots::Only(pem.clone()), Roots::SystemAnd(pem)] {
-        let mut config = Config::default();
+        let mut config = ClientConfig::default();
         config.roots = roots;
         let client = Client::new(config, Unsigned, by_status, Pacer::new(Pace::default()));
         let error = client.expect_err("refused");

@@ -2,6 +2,7 @@
 
 use crate::LaunchOptions;
 use crate::launch::is_host_name;
+use crate::shapes::SHAPES;
 use cloud_core::{Architecture, Capabilities, Counted, Description, ShapeLimit, ShapeName};
 
 impl LaunchOptions {
@@ -18,10 +19,13 @@ impl LaunchOptions {
         description.capabilities = Capabilities::all();
         description.is_id = |text| text.starts_with("ocid1.");
         description.zone_term = "availability domain";
+        description.zone_help =
+            Some("where that is a number, set ad_root to what these have before their number");
         description.zone_feature = "ad";
         description.needs_zone = true;
         description.is_host_name = self.hostname.then_some(is_host_name);
         description.architectures = ["x86_64", "aarch64"].map(Architecture::new).to_vec();
+        description.built_in_shapes = Some(SHAPES);
         description.limit_of = limit_of;
         description.addresses_apart = true;
         description

@@ -13,8 +13,8 @@ use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use cloud_core::http::{
-    Classification, Client, Config, HeaderName, HeaderValue, Method, Proxies, Request, Response,
-    Unsigned, Url, by_status,
+    Classification, Client, ClientConfig, HeaderName, HeaderValue, Method, Proxies, Request,
+    Response, Unsigned, Url, by_status,
 };
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{
@@ -62,7 +62,7 @@ struct Certificate {
 
 impl Metadata {
     /// Creates a client with this base address, without proxy.
-    pub(crate) fn new(http: &Config, base: Url) -> Result<Self> {
+    pub(crate) fn new(http: &ClientConfig, base: Url) -> Result<Self> {
         let pacer = Pacer::new(Pace::default());
         let client = Client::new(nearby(http), Unsigned, classify_metadata, pacer)?;
         Ok(Self { client, base: where_there_is_a_way(base, has_route) })
@@ -137,7 +137,7 @@ pub(crate) struct Issued {
 impl InstancePrincipal {
     pub(crate) fn new(
         metadata: Metadata,
-        http: Config,
+        http: ClientConfig,
         federation: Url,
         clock: Clock,
     ) -> Result<Self> {
@@ -241,7 +241,7 @@ fn has_route(url: &Url) -> bool {
 }
 
 /// The HTTP configuration for a link-local service: no proxy, and short timeouts.
-fn nearby(http: &Config) -> Config {
+fn nearby(http: &ClientConfig) -> ClientConfig {
     let mut config = http.clone();
     config.proxies = Proxies::none();
     config.connect_timeout = config.connect_timeout.min(LONGEST_CONNECT);
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn the_metadata_service_has_a_short_connect_timeout() {
-        let mut http = Config::default();
+        let mut http = ClientConfig::default();
         assert_eq!(nearby(&http).connect_timeout, Duration::from_secs(2));
         http.connect_timeout = Duration::from_secs(1);
         assert_eq!(nearby(&http).connect_timeout, Duration::from_secs(1));

@@ -25,6 +25,7 @@ mod missing;
 mod page;
 mod provider;
 mod region;
+mod shapes;
 pub mod sign;
 mod size;
 mod wire;

@@ -2,7 +2,7 @@
 
 use crate::instance_principal::{METADATA, Metadata};
 use async_trait::async_trait;
-use cloud_core::http::{Config, Url};
+use cloud_core::http::{ClientConfig, Url};
 use cloud_core::{
     ApiOperation, Error, ErrorKind, Interruption, InterruptionKind, MachineMetadata, Result,
 };
@@ -18,7 +18,7 @@ pub struct MetadataService(Metadata);
 
 impl MetadataService {
     /// Asks at this base, or in the usual place; directly, because there is no proxy between a machine and its metadata.
-    pub fn new(http: &Config, base: Option<Url>) -> Result<Self> {
+    pub fn new(http: &ClientConfig, base: Option<Url>) -> Result<Self> {
         let usual = || {
             Url::parse(METADATA).map_err(|cause| {
                 Error::new(ErrorKind::Invalid, ApiOperation::Configure).caused_by(cause)

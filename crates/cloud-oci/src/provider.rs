@@ -41,7 +41,7 @@ impl Oci {
     pub async fn connect(
         config: Config,
         site: LaunchOptions,
-        mut http: http::Config,
+        mut http: http::ClientConfig,
         pacer: Pacer,
         clock: Clock,
     ) -> Result<Self> {
@@ -73,7 +73,11 @@ impl Oci {
 }
 
 /// The services' addresses, and the signer.
-async fn resolve(config: &Config, http: &http::Config, clock: &Clock) -> Result<(Hosts, Source)> {
+async fn resolve(
+    config: &Config,
+    http: &http::ClientConfig,
+    clock: &Clock,
+) -> Result<(Hosts, Source)> {
     let hosts = |region: &Region| {
         let host = |url: String| match &config.endpoint {
             Some(endpoint) => Ok(endpoint.clone()),
@@ -218,7 +222,8 @@ mod tests {
         let credentials = Credentials::InstancePrincipal { metadata };
         let config = Config { credentials, region, tenancy: None, endpoint: None, roots: None };
         let clock = Clock::new(SystemTime::now);
-        let (hosts, source) = resolve(&config, &http::Config::default(), &clock).await.unwrap();
+        let (hosts, source) =
+            resolve(&config, &http::ClientConfig::default(), &clock).await.unwrap();
         let Source::Instance(principal) = source else { panic!("a fixed key") };
         [hosts.core, principal.federation].map(|url| url.host_str().unwrap().to_owned())
     }

@@ -28,7 +28,7 @@ const WITH_MICROVERSIONS: &str = "v2.1";
 #[non_exhaustive]
 pub struct ConnectSettings {
     /// Timeouts, proxies and retries. The trusted certificates are in the configuration.
-    pub http: http::Config,
+    pub http: http::ClientConfig,
     /// Options of all launches.
     pub launch: LaunchOptions,
     /// The network whose address counts, by name or id; by default, that of the first interface in `launch`.
@@ -46,7 +46,7 @@ pub struct ConnectSettings {
 impl Default for ConnectSettings {
     fn default() -> Self {
         Self {
-            http: http::Config::default(),
+            http: http::ClientConfig::default(),
             launch: LaunchOptions::default(),
             address_network: None,
             legacy_tag: None,

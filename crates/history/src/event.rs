@@ -1,6 +1,6 @@
 //! The log of events: one JSON object per line, each appended with one write.
 
-use crate::life::Place;
+use crate::life::RecordedPlace;
 use hostlist::NodeName;
 use serde::{Deserialize, Serialize};
 use std::time::SystemTime;
@@ -191,17 +191,17 @@ impl Event {
 
     /// Sets the shape and zone.
     #[must_use]
-    pub fn in_place(mut self, place: Place) -> Self {
-        let Place { shape, zone, preemptible } = place;
+    pub fn in_place(mut self, place: RecordedPlace) -> Self {
+        let RecordedPlace { shape, zone, preemptible } = place;
         (self.shape, self.zone, self.preemptible) = (shape, zone, preemptible);
         self
     }
 
     /// The shape and zone, as far as they are in the line.
     #[must_use]
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> RecordedPlace {
         let (shape, zone) = (self.shape.clone(), self.zone.clone());
-        Place { shape, zone, preemptible: self.preemptible }
+        RecordedPlace { shape, zone, preemptible: self.preemptible }
     }
 
     /// Sets the jobs.

@@ -1,12 +1,12 @@
 //! Lives of machines, from the request to the end.
 
-use crate::phase::{Phase, Span};
+use crate::phase::{Phase, PhaseSpan};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A pool: machines that share one supply in the cloud.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Place {
+pub struct RecordedPlace {
     /// The shape, with the size of a flexible shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
@@ -18,7 +18,7 @@ pub struct Place {
     pub preemptible: bool,
 }
 
-impl Place {
+impl RecordedPlace {
     /// True if neither shape nor zone is known.
     #[must_use]
     pub fn is_unknown(&self) -> bool {
@@ -27,7 +27,7 @@ impl Place {
 }
 
 /// The name of the pool: `VM.Standard2.1 preemptible in AD-1`.
-impl fmt::Display for Place {
+impl fmt::Display for RecordedPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.shape.as_deref().unwrap_or("unknown shape"))?;
         if self.preemptible {
@@ -39,7 +39,7 @@ impl fmt::Display for Place {
 
 /// A refused launch or a failed machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct Failure {
     /// The time, in milliseconds since 1970.
     pub at: u64,
     /// The code of the cause; none in lines of older versions.
@@ -47,7 +47,7 @@ pub struct Refusal {
     /// The reason.
     pub reason: String,
     /// The pool.
-    pub place: Place,
+    pub place: RecordedPlace,
 }
 
 /// A period in which jobs run on the node.
@@ -97,7 +97,7 @@ pub struct Life {
     /// The machine; none if the node has or had none.
     pub instance: Option<String>,
     /// The pool of the machine.
-    pub place: Place,
+    pub place: RecordedPlace,
     /// The jobs for which it was launched.
     pub jobs: Vec<u32>,
     /// Time of the request for the node.
@@ -115,9 +115,9 @@ pub struct Life {
     /// Times of rebuilds and reboots.
     pub rebuilt: Vec<u64>,
     /// Launches that were refused on the way.
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<Failure>,
     /// Why it was returned to Slurm, if it was.
-    pub returned: Option<Refusal>,
+    pub returned: Option<Failure>,
     /// The end; none while it continues.
     pub end: Option<End>,
 }
@@ -150,7 +150,7 @@ impl Life {
     /// The phases of the node, in order and without gaps, until its end or `now`. A clock that was set back makes a phase
     /// empty, never negative.
     #[must_use]
-    pub fn phases(&self, now: u64) -> Vec<Span> {
+    pub fn phases(&self, now: u64) -> Vec<PhaseSpan> {
         let end = self.end.as_ref().map_or(now, |end| end.at);
         let mut starts: Vec<(u64, Phase, &[u32])> = Vec::new();
         let known = [
@@ -167,7 +167,7 @@ impl Life {
             starts.push((work.from, Phase::Busy, &work.jobs));
             starts.extend(work.to.map(|to| (to, Phase::Idle, &[][..])));
         }
-        let mut spans: Vec<Span> = Vec::new();
+        let mut spans: Vec<PhaseSpan> = Vec::new();
         let mut last = 0;
         for (index, (at, phase, jobs)) in starts.iter().enumerate() {
             let next = starts.get(index + 1).map_or(end, |(next, ..)| *next);
@@ -175,7 +175,7 @@ impl Life {
             let to = next.min(end).max(from);
             last = to;
             if to > from {
-                spans.push(Span { phase: *phase, from, to, jobs: jobs.to_vec() });
+                spans.push(PhaseSpan { phase: *phase, from, to, jobs: jobs.to_vec() });
             }
         }
         spans

@@ -1,7 +1,7 @@
 //! Folds events into lives of nodes.
 
 use crate::event::{Event, EventKind};
-use crate::life::{End, Ending, Life, Place, Refusal, Work};
+use crate::life::{End, Ending, Failure, Life, RecordedPlace, Work};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub struct Cooling {
     /// The start, in milliseconds since 1970.
     pub at: u64,
     /// The pool.
-    pub place: Place,
+    pub place: RecordedPlace,
     /// The code of the cause; none in lines of older versions.
     pub cause: Option<String>,
     /// The reason.
@@ -237,8 +237,8 @@ fn instance(event: &Event) -> Option<String> {
     event.instance.clone().or_else(detail)
 }
 
-fn refusal(event: &Event) -> Refusal {
-    Refusal {
+fn refusal(event: &Event) -> Failure {
+    Failure {
         at: event.at,
         cause: event.cause.clone(),
         reason: event.detail.clone().unwrap_or_default(),

@@ -1,12 +1,11 @@
 //! Times as people write them.
 
 use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, Timestamp, tz};
 
 /// Whose days and hours are meant where a time does not say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Zone {
+pub enum TimeZone {
     /// Those of UTC, by which clouds bill.
     Utc,
     /// Those of this machine.
@@ -22,14 +21,14 @@ pub struct BadMoment(String);
 /// its own, or `2h` for so long before now.
 ///
 /// ```
-/// use history::{Zone, moment};
+/// use history::{TimeZone, moment};
 ///
-/// assert_eq!(moment("2m", 125_000, Zone::Utc), Ok(5_000));
-/// assert_eq!(moment("1970-01-02", 0, Zone::Utc), Ok(86_400_000));
-/// assert_eq!(moment("1970-01-01T00:01:00Z", 0, Zone::Local), Ok(60_000));
-/// assert!(moment("soon", 0, Zone::Local).is_err());
+/// assert_eq!(moment("2m", 125_000, TimeZone::Utc), Ok(5_000));
+/// assert_eq!(moment("1970-01-02", 0, TimeZone::Utc), Ok(86_400_000));
+/// assert_eq!(moment("1970-01-01T00:01:00Z", 0, TimeZone::Local), Ok(60_000));
+/// assert!(moment("soon", 0, TimeZone::Local).is_err());
 /// ```
-pub fn moment(text: &str, now: u64, zone: Zone) -> Result<u64, BadMoment> {
+pub fn moment(text: &str, now: u64, zone: TimeZone) -> Result<u64, BadMoment> {
     ago(text, now).or_else(|| written(text, zone)).ok_or_else(|| BadMoment(text.to_owned()))
 }
 
@@ -42,10 +41,10 @@ fn ago(text: &str, now: u64) -> Option<u64> {
     now.checked_sub(millis?)
 }
 
-fn written(text: &str, zone: Zone) -> Option<u64> {
+fn written(text: &str, zone: TimeZone) -> Option<u64> {
     let zone = match zone {
-        Zone::Utc => TimeZone::UTC,
-        Zone::Local => TimeZone::system(),
+        TimeZone::Utc => tz::TimeZone::UTC,
+        TimeZone::Local => tz::TimeZone::system(),
     };
     let stamp: Timestamp = match text.parse::<Timestamp>() {
         Ok(stamp) => stamp,
@@ -68,9 +67,9 @@ mod tests {
             ("1970-01-01T01:30", 5_400_000),
         ];
         for (text, millis) in rows {
-            assert_eq!(moment(text, 0, Zone::Utc), Ok(millis), "{text}");
+            assert_eq!(moment(text, 0, TimeZone::Utc), Ok(millis), "{text}");
         }
-        assert_eq!(moment("2h", 7_200_001, Zone::Utc), Ok(1));
+        assert_eq!(moment("2h", 7_200_001, TimeZone::Utc), Ok(1));
         for text in [
             "",
             "d",
@@ -83,7 +82,7 @@ mod tests {
             "2026-11",
             "1969-01-01",
         ] {
-            assert_eq!(moment(text, 0, Zone::Utc), Err(BadMoment(text.to_owned())), "{text}");
+            assert_eq!(moment(text, 0, TimeZone::Utc), Err(BadMoment(text.to_owned())), "{text}");
         }
     }
 }

@@ -44,7 +44,7 @@ impl Phase {
 
 /// A period in one phase.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Span {
+pub struct PhaseSpan {
     /// The phase.
     pub phase: Phase,
     /// The start, in milliseconds since 1970.
@@ -55,7 +55,7 @@ pub struct Span {
     pub jobs: Vec<u32>,
 }
 
-impl Span {
+impl PhaseSpan {
     /// The duration in milliseconds.
     #[must_use]
     pub fn millis(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! Monotonic counters of events, for metrics.
 
 use crate::event::{Event, EventKind};
-use crate::life::{Life, Place};
+use crate::life::{Life, RecordedPlace};
 use crate::lives::Lives;
 use crate::position::Position;
 use crate::timeline::{ended_phases, start_of};
@@ -152,7 +152,7 @@ pub fn label(name: &str, value: &str) -> String {
 
 /// The labels of a pool.
 #[must_use]
-pub fn place_labels(place: &Place) -> String {
+pub fn place_labels(place: &RecordedPlace) -> String {
     let shape = place.shape.as_deref().unwrap_or_default();
     let kind = if place.preemptible { " preemptible" } else { "" };
     let zone = place.zone.as_deref().unwrap_or_default();

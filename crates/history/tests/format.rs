@@ -1,6 +1,6 @@
 //! The format of the log, and reading it.
 
-use history::{Event, EventKind, Place, Position, label, read, read_after};
+use history::{Event, EventKind, Position, RecordedPlace, label, read, read_after};
 use hostlist::NodeName;
 use proptest::prelude::*;
 use rustix::fs::{FileType, Mode};
@@ -18,7 +18,8 @@ fn a_line_has_only_what_is_known() {
     let event = Event::new(at(5), "r1", EventKind::Launched).of(&node).with("i-1");
     let line = r#"{"at":5,"run":"r1","event":"launched","node":"n1","instance":"i-1"}"#;
     assert_eq!(event.to_line(), format!("{line}\n"));
-    let place = Place { shape: Some("S".into()), zone: Some("AD-1".into()), preemptible: true };
+    let place =
+        RecordedPlace { shape: Some("S".into()), zone: Some("AD-1".into()), preemptible: true };
     let event = event.in_place(place).for_jobs([17]).caused_by("capacity").since(at(3));
     let more = r#","cause":"capacity","shape":"S","zone":"AD-1","preemptible":true,"jobs":[17],"since":3}"#;
     assert_eq!(event.to_line(), format!("{}{more}\n", line.trim_end_matches('}')));

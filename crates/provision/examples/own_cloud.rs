@@ -7,7 +7,7 @@ use cloud_core::{
     InstanceSpec, InstanceState, Provider, Reboot,
 };
 use hostlist::Hostlist;
-use provision::run::{Request, Run, execute};
+use provision::run::{Run, RunRequest, execute};
 use provision::state::MemoryState;
 use provision::{Identity, Roster, Site, Tools};
 use slurmconf::Config;
@@ -96,8 +96,8 @@ async fn main() -> Result<()> {
     let run = Run { tools: Tools::new(&cloud, &slurm, &state), site: &site, conf: &roster };
 
     // Five nodes, four machines: one goes back to Slurm with the reason.
-    let start = Request::Start { nodes: &nodes.node_names()?, jobs: &[] };
+    let start = RunRequest::Start { nodes: &nodes.node_names()?, jobs: &[] };
     print!("{}", execute(&run, start).await?);
-    print!("{}", execute(&run, Request::StopAll).await?);
+    print!("{}", execute(&run, RunRequest::StopAll).await?);
     if cloud.machines().is_empty() { Ok(()) } else { Err("machines are left".into()) }
 }

@@ -5,7 +5,7 @@
 use cloud_core::memory::{MemoryCloud, MemoryCloudSettings};
 use cloud_core::{ImageId, Provider as _};
 use hostlist::Hostlist;
-use provision::run::{self, Request, Run};
+use provision::run::{self, Run, RunRequest};
 use provision::state::MemoryState;
 use provision::{Identity, Roster, Site, Tools};
 use slurmconf::Config;
@@ -30,7 +30,7 @@ async fn main() -> Result<()> {
     let roster = Roster::new(&config);
     let run = Run { tools: Tools::new(&cloud, &slurm, &state), site: &site, conf: &roster };
 
-    let start = Request::Start { nodes: &nodes.node_names()?, jobs: &[] };
+    let start = RunRequest::Start { nodes: &nodes.node_names()?, jobs: &[] };
     print!("{}", run::execute(&run, start).await?);
     let Some(victim) = cloud.instances().pop() else {
         return Err("no machine was started".into());

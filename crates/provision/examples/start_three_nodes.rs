@@ -4,7 +4,7 @@
 use cloud_core::ImageId;
 use cloud_core::memory::{MemoryCloud, MemoryCloudSettings};
 use hostlist::Hostlist;
-use provision::run::{Request, Run, execute, preview};
+use provision::run::{Run, RunRequest, execute, preview};
 use provision::state::MemoryState;
 use provision::{Identity, Roster, Site, Tools};
 use slurmconf::Config;
@@ -27,7 +27,7 @@ async fn main() -> Result<()> {
     let run = Run { tools: Tools::new(&cloud, &slurm, &state), site: &site, conf: &roster };
 
     let names = nodes.node_names()?;
-    let start = Request::Start { nodes: &names, jobs: &[] };
+    let start = RunRequest::Start { nodes: &names, jobs: &[] };
     let (plan, _) = preview(&run, &start).await?;
     print!("{plan}");
     let report = execute(&run, start).await?;

@@ -4,7 +4,7 @@ use crate::site::{Place, Site};
 use crate::state::State;
 use crate::world::{Fleet, Roster, World};
 use cloud_core::{Instance, InstanceState};
-use history::cost::{self, Budget, BudgetState, Machine, Millis, Price, Prices, Spending};
+use history::cost::{self, Budget, BudgetState, Millis, PaidMachine, Price, Prices, Spending};
 use history::{Life, Lives, millis};
 use hostlist::NodeName;
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ pub fn machines(
     conf: &Roster<'_>,
     site: &Site,
     now: SystemTime,
-) -> Vec<Machine> {
+) -> Vec<PaidMachine> {
     let at = millis(now);
     let is_paid = |instance: &&Instance| {
         let costs_nothing = [InstanceState::Terminating, InstanceState::Stopped];
@@ -77,7 +77,7 @@ pub fn machines(
         let node = site.identity.node_of(instance);
         let known = node.as_ref().and_then(|node| shape_of(node, conf, site));
         let listed = instance.shape.as_ref().map(ToString::to_string);
-        machines.push(Machine {
+        machines.push(PaidMachine {
             node: node.map(|node| node.to_string()).unwrap_or_default(),
             shape: known.or(listed).unwrap_or_default(),
             zone: instance.zone.as_ref().map(ToString::to_string),

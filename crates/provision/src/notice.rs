@@ -4,7 +4,7 @@ use crate::budget::standing;
 use crate::cause::Cause;
 use crate::plan::{FindingKind, Handling, Operation};
 use crate::report::Report;
-use crate::state::{Document, State};
+use crate::state::{State, StateFile};
 use hostlist::Hostlist;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -141,7 +141,7 @@ impl SentNotices {
 #[must_use]
 pub fn new_notices(state: &dyn State, report: &Report, currency: &str, now: u64) -> Vec<Notice> {
     let mut new = notices(report, currency);
-    let changed = state.change(Document::Notices, &mut |before| {
+    let changed = state.change(StateFile::Notices, &mut |before| {
         let mut sent = SentNotices::parse(before);
         sent.take_new(&mut new, now);
         sent.to_text()

@@ -155,9 +155,9 @@ fn vars(file: &str, text: &str) -> slurmconf::Result<Option<Vars>> {
     let source = Source::new(file, text);
     let root = source.read()?;
     let entries = source.map(file, &root)?;
-    let Some(image) = yaml::Node::get(entries, "image_id") else { return Ok(None) };
+    let Some(image) = yaml::YamlNode::get(entries, "image_id") else { return Ok(None) };
     let image = ImageId::new(source.text("image_id", image)?);
-    let instance = yaml::Node::get(entries, "instance_id");
+    let instance = yaml::YamlNode::get(entries, "instance_id");
     let instance = instance.map(|node| source.text("instance_id", node)).transpose()?;
     Ok(Some(Vars { image, instance: instance.map(InstanceId::new) }))
 }

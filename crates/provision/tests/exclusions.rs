@@ -1,7 +1,7 @@
 //! Which nodes that are always there slurmctld would stop, by what others wrote.
 
 use provision::plan::node_section;
-use slurmconf::{Cluster, Config, Document, Limits, Shapes, SlurmVersion, generate};
+use slurmconf::{Cluster, Config, Document, Limits, SlurmVersion, generate};
 
 const POWER: &str = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\n";
 
@@ -9,7 +9,8 @@ const POWER: &str = "SuspendProgram=/s\nResumeProgram=/r\nSuspendTime=600\n";
 fn cluster(nodes: &str) -> Cluster {
     let limits = Limits::read("limits.yaml", "VM.Standard2.1: 1").unwrap();
     let mut cluster =
-        generate(&limits, &Shapes::oci(), &slurmconf::GenerateOptions::default()).unwrap();
+        generate(&limits, &slurm_testbed::shapes(), &slurmconf::GenerateOptions::default())
+            .unwrap();
     cluster.nodes = vec![format!("NodeName={nodes} Features=big State=UNKNOWN").parse().unwrap()];
     cluster.node_sets.clear();
     cluster.partitions = vec![format!("PartitionName=main Nodes={nodes}").parse().unwrap()];

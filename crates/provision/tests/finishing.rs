@@ -7,7 +7,7 @@ use cloud_core::memory::InjectedFault;
 use hostlist::Hostlist;
 use provision::plan::{Finish, Gaps, GroupSize, Resize};
 use provision::{Outcome, Report};
-use slurmconf::{Cluster, Config, Document, Limits, NodeDef, Shapes, SlurmVersion, generate};
+use slurmconf::{Cluster, Config, Document, Limits, NodeDef, SlurmVersion, generate};
 use slurmctl::memory::{JobSpec, MemorySlurm, MemorySlurmSettings, NodeSpec};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -32,7 +32,8 @@ fn cluster(persistent: &str, elastic: &str) -> Cluster {
     let nodes = [line(persistent, "UNKNOWN"), line(elastic, "CLOUD")];
     let limits = Limits::read("limits.yaml", "VM.Standard2.1: 1").unwrap();
     let mut cluster =
-        generate(&limits, &Shapes::oci(), &slurmconf::GenerateOptions::default()).unwrap();
+        generate(&limits, &slurm_testbed::shapes(), &slurmconf::GenerateOptions::default())
+            .unwrap();
     cluster.nodes = nodes.into_iter().flatten().collect();
     cluster
 }

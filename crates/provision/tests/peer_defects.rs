@@ -196,7 +196,7 @@ async fn every_way_in_leads_somewhere() {
     let patience = Duration::from_mins(1);
     let limits = slurmconf::Limits::read("limits.yaml", "VM.Standard2.1: 1").unwrap();
     let site = slurmconf::GenerateOptions::default();
-    let cluster = slurmconf::generate(&limits, &slurmconf::Shapes::oci(), &site).unwrap();
+    let cluster = slurmconf::generate(&limits, &slurm_testbed::shapes(), &site).unwrap();
     let finish = Finish {
         document: &document,
         cluster: &cluster,

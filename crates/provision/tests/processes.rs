@@ -1,7 +1,7 @@
 //! One state directory, and processes that contend for it, or are killed.
 
 use hostlist::NodeName;
-use provision::state::{Document, Launch, NodeLock, NodeRecord, State as _, StateDir};
+use provision::state::{Launch, NodeLock, NodeRecord, State as _, StateDir, StateFile};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -81,7 +81,7 @@ fn counts_in_the_lock() {
                 let count: u32 = text.map_or(0, |text| text.parse().unwrap());
                 (count + 1).to_string()
             };
-            done = state.change(Document::Sightings, &mut { add }).unwrap();
+            done = state.change(StateFile::Sightings, &mut { add }).unwrap();
             std::thread::yield_now();
         }
     }
@@ -128,6 +128,6 @@ fn processes_that_contend_for_a_node_lose_nothing() {
     }
     let state = StateDir::open(directory.path()).unwrap();
     assert_eq!(lock(&state).record().generation, 3 * ROUNDS);
-    let count = state.load(Document::Sightings).unwrap();
+    let count = state.load(StateFile::Sightings).unwrap();
     assert_eq!(count.as_deref(), Some((3 * ROUNDS).to_string().as_str()));
 }

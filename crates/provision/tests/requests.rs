@@ -2,7 +2,7 @@
 
 use crate::common::run;
 use crate::common::{Bed, groups, names};
-use cloud_core::memory::{InjectedFault, MemoryCloudSettings, Outcome as Answer};
+use cloud_core::memory::{InjectedFault, MemoryCloudSettings, RequestOutcome as Answer};
 use cloud_core::{ApiOperation, ErrorKind, ShapeName, Zone};
 use provision::{Cause, Fallback, Outcome};
 use slurmctl::JobState;
@@ -158,7 +158,7 @@ async fn a_late_failure_without_another_place_is_given_back_at_once() {
     assert_eq!(report.nodes[&nodes[0]].cause, Some(Cause::Capacity));
     assert!(bed.live().is_empty());
     assert_eq!(bed.slurm.job(job).unwrap().restarts, 1);
-    let cooling = bed.state.load(provision::state::Document::Cooldowns).unwrap();
+    let cooling = bed.state.load(provision::state::StateFile::Cooldowns).unwrap();
     assert!(cooling.is_some_and(|text| text.contains("small")), "the pool is not tried again");
 }
 

@@ -6,7 +6,7 @@ use cloud_core::memory::{InjectedFault, MemoryCloudSettings};
 use cloud_core::{ApiOperation, Capability, ErrorKind};
 use provision::Cancel;
 use provision::plan::{Gaps, GroupSize, JobGroup, Resize};
-use provision::state::{Document, Event, EventKind, NodeRecord, State, StateDir};
+use provision::state::{Event, EventKind, NodeRecord, State, StateDir, StateFile};
 use provision::{Cause, OnPartial, Outcome};
 use slurmconf::{Config, Document as Conf, SlurmVersion};
 use slurmctl::memory::{Call, JobSpec, MemorySlurm, MemorySlurmSettings, NodeSpec};
@@ -296,9 +296,9 @@ fn a_state_directory_keeps_what_it_is_given_and_locks_across_handles() {
     drop(lock);
     assert_eq!(two.try_lock(&name).unwrap().unwrap().record(), record);
     for text in ["first", "second"] {
-        assert!(one.change(Document::Cooldowns, &mut |_| text.to_owned()).unwrap());
+        assert!(one.change(StateFile::Cooldowns, &mut |_| text.to_owned()).unwrap());
     }
-    assert_eq!(two.load(Document::Cooldowns).unwrap().as_deref(), Some("second"));
+    assert_eq!(two.load(StateFile::Cooldowns).unwrap().as_deref(), Some("second"));
     let previous = directory.path().join("cooldowns.json.previous");
     assert_eq!(std::fs::read_to_string(previous).unwrap(), "first");
     let now = SystemTime::UNIX_EPOCH + Duration::from_secs(100);

@@ -6,7 +6,7 @@ use cloud_core::memory::{MemoryCloudSettings, Span};
 use cloud_core::{InstanceState, Provider as _, ShapeName, Zone};
 use history::Position;
 use hostlist::NodeName;
-use provision::state::{Document, Event, MemoryState, NodeLock, NodeRecord, Result, State};
+use provision::state::{Event, MemoryState, NodeLock, NodeRecord, Result, State, StateFile};
 use provision::{Cause, Outcome};
 use slurmctl::memory::Call;
 use std::collections::BTreeSet;
@@ -39,13 +39,13 @@ impl State for Counting {
         self.state.events_after(position)
     }
 
-    fn load(&self, document: Document) -> Result<Option<String>> {
+    fn load(&self, document: StateFile) -> Result<Option<String>> {
         self.state.load(document)
     }
 
     fn change(
         &self,
-        document: Document,
+        document: StateFile,
         change: &mut dyn FnMut(Option<&str>) -> String,
     ) -> Result<bool> {
         self.written.fetch_add(1, Ordering::Relaxed);
@@ -78,7 +78,7 @@ async fn the_rests_of_many_nodes_are_stored_at_once() {
     let nodes = names("n[1-50]");
     let report = bed.run(async |run| run::failed(run, &nodes).await).await;
     assert!(report.is_success(), "{report:?}");
-    let stored = state.load(Document::Cooldowns).unwrap().unwrap();
+    let stored = state.load(StateFile::Cooldowns).unwrap().unwrap();
     assert_eq!(stored.matches("\"node\":").count(), 50, "{stored}");
     assert_eq!(written.load(Ordering::Relaxed), 1);
 }

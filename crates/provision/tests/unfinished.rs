@@ -5,16 +5,14 @@ use crate::common::run;
 use provision::Cancel;
 use provision::Report;
 use provision::plan::Finish;
-use slurmconf::{
-    Cluster, Config, Document, GenerateOptions, Limits, Shapes, SlurmVersion, generate,
-};
+use slurmconf::{Cluster, Config, Document, GenerateOptions, Limits, SlurmVersion, generate};
 use slurmctl::memory::{MemorySlurm, MemorySlurmSettings, NodeSpec};
 use std::path::Path;
 use std::time::Duration;
 
 fn cluster(limits: &str) -> Cluster {
     let limits = Limits::read("limits.yaml", limits).unwrap();
-    generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap()
+    generate(&limits, &slurm_testbed::shapes(), &GenerateOptions::default()).unwrap()
 }
 
 fn specs(cluster: &Cluster) -> Vec<NodeSpec> {

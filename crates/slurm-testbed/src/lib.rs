@@ -16,6 +16,7 @@ mod munge;
 mod port;
 mod process;
 mod release;
+mod shapes;
 
 pub use busy::{answer, is_busy};
 pub use conf::{cgroup, daemons, hostname};
@@ -23,3 +24,4 @@ pub use munge::munged;
 pub use port::own_port;
 pub use process::{Guard, PATIENCE, wait};
 pub use release::Release;
+pub use shapes::shapes;

@@ -13,7 +13,7 @@
 #[expect(dead_code, reason = "the tests use more of it")]
 mod common;
 
-use slurmconf::{Config, Document, GenerateOptions, Limits, Shapes, Style, diff, generate};
+use slurmconf::{Config, Document, GenerateOptions, Limits, Style, diff, generate};
 use std::{
     fs,
     hint::black_box,
@@ -51,9 +51,13 @@ fn best<T>(mut run: impl FnMut() -> T) -> Duration {
 fn limits(style: Style, count: u32) -> String {
     let limits = format!("VM.Standard2.1: {{1: {}, 2: {}}}\n", count / 2, count - count / 2);
     let limits = Limits::read("limits.yaml", &limits).unwrap();
-    generate(&limits, &Shapes::oci(), &GenerateOptions { style, ..GenerateOptions::default() })
-        .unwrap()
-        .to_string()
+    generate(
+        &limits,
+        &slurm_testbed::shapes(),
+        &GenerateOptions { style, ..GenerateOptions::default() },
+    )
+    .unwrap()
+    .to_string()
 }
 
 fn generation() {

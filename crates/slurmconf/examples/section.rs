@@ -1,7 +1,7 @@
 //! Puts the nodes that a limits.yaml allows into a slurm.conf and says what that changes.
 //!
 //! ```text
-//! section SLURM.CONF LIMITS.YAML SLURM-VERSION
+//! section SLURM.CONF LIMITS.YAML SHAPES.YAML SLURM-VERSION
 //! ```
 //!
 //! The new slurm.conf goes to standard output, the changes to standard error. Nothing is written.
@@ -15,11 +15,14 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [conf, limits, version] = &arguments[..] else {
-        let _ = writeln!(io::stderr(), "usage: section SLURM.CONF LIMITS.YAML SLURM-VERSION");
+    let [conf, limits, shapes, version] = &arguments[..] else {
+        let _ = writeln!(
+            io::stderr(),
+            "usage: section SLURM.CONF LIMITS.YAML SHAPES.YAML SLURM-VERSION"
+        );
         return ExitCode::from(2);
     };
-    match section(conf, limits, version) {
+    match section(conf, limits, shapes, version) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "section: {error}");
@@ -28,11 +31,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn section(conf: &str, limits: &str, version: &str) -> Result<(), Box<dyn Error>> {
+fn section(conf: &str, limits: &str, file: &str, version: &str) -> Result<(), Box<dyn Error>> {
     let version: SlurmVersion = version.parse()?;
     let old = std::fs::read(conf)?;
     let limits = Limits::read(limits, &std::fs::read_to_string(limits)?)?;
-    let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default())?;
+    let mut shapes = Shapes::new();
+    shapes.read(file, &std::fs::read_to_string(file)?)?;
+    let cluster = generate(&limits, &shapes, &GenerateOptions::default())?;
     let mut new = Document::parse(old.clone()).named(conf);
     new.replace_section(Markers::NODES, &cluster.to_string())?;
 

@@ -26,11 +26,11 @@ pub use generate::{
 #[cfg(feature = "generate")]
 pub use limits::{Form, Group, Limits, ManagementNode};
 pub use model::{
-    Config, Features, Gres, GresList, NodeDef, NodeSet, NodeState, OtherDefinition, Parameter,
-    PartitionDef, PlaceChoice, PowerSettings, SuspendTime, Topology, flatten_includes,
+    Config, ConfiguredState, Features, Gres, GresList, NodeDef, NodeSet, OtherDefinition,
+    Parameter, PartitionDef, PlaceChoice, PowerSettings, SuspendTime, Topology, flatten_includes,
 };
 #[cfg(feature = "generate")]
 pub use near::nearest;
 #[cfg(feature = "generate")]
-pub use shapes::{Flavor, Memory, MemoryPolicy, NodeShape, Shapes};
+pub use shapes::{Memory, MemoryPolicy, NodeShape, Shapes, SizedShapes};
 pub use version::SlurmVersion;

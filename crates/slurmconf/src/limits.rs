@@ -5,7 +5,7 @@ mod places;
 use crate::{
     error::{Error, Location, Problem, Result},
     model::PlaceChoice,
-    yaml::{Node, Source, Value},
+    yaml::{Source, Value, YamlNode},
 };
 use std::time::Duration;
 
@@ -193,8 +193,8 @@ fn unindented_domain(source: &Source<'_>) -> Option<Error> {
 
 fn read_entry(
     source: &Source<'_>,
-    name: &Node,
-    value: &Node,
+    name: &YamlNode,
+    value: &YamlNode,
     groups: &mut Vec<Group>,
 ) -> Result<()> {
     if let Value::Integer(number) = name.value {
@@ -225,7 +225,12 @@ fn read_entry(
     Ok(())
 }
 
-fn read_domain(source: &Source<'_>, group: Group, domain: &Node, count: &Node) -> Result<Group> {
+fn read_domain(
+    source: &Source<'_>,
+    group: Group,
+    domain: &YamlNode,
+    count: &YamlNode,
+) -> Result<Group> {
     let number = source.number(&format!("{}: availability domain", group.name), domain, (1, 99))?;
     let what = format!("{} in availability domain {number}", group.name);
     let max = source.number(&what, count, (0, MAX_COUNT))?;
@@ -235,14 +240,14 @@ fn read_domain(source: &Source<'_>, group: Group, domain: &Node, count: &Node) -
 fn read_group(
     source: &Source<'_>,
     group: Group,
-    name: &Node,
-    entries: &[(Node, Node)],
+    name: &YamlNode,
+    entries: &[(YamlNode, YamlNode)],
 ) -> Result<Group> {
     if let Some(error) = source.unknown_keys(&group.name, entries, &KEYS).into_iter().next() {
         return Err(error);
     }
     let what = |key: &str| format!("{}: {key}", group.name);
-    let get = |key: &str| Node::get(entries, key);
+    let get = |key: &str| YamlNode::get(entries, key);
     let text = |key: &str| get(key).map(|node| source.text(&what(key), node)).transpose();
     let number = |key: &str, bounds| {
         get(key).map(|node| source.number(&what(key), node, bounds)).transpose()
@@ -275,7 +280,7 @@ fn read_group(
 }
 
 /// An image becomes a feature, and Slurm takes no other characters in a feature.
-fn image(source: &Source<'_>, what: &str, node: &Node) -> Result<String> {
+fn image(source: &Source<'_>, what: &str, node: &YamlNode) -> Result<String> {
     let image = source.text(what, node)?;
     let expected = "an image's name of letters, digits, '.', '-' and '_', or its id";
     if is_word(&image) { Ok(image) } else { Err(source.expected(what, expected, node)) }
@@ -288,7 +293,7 @@ pub(crate) fn is_word(text: &str) -> bool {
 }
 
 /// One string or a list of them, without duplicates: they would be duplicates in the partition's list of nodes.
-fn texts(source: &Source<'_>, what: &str, node: &Node) -> Result<Vec<String>> {
+fn texts(source: &Source<'_>, what: &str, node: &YamlNode) -> Result<Vec<String>> {
     let Value::List(items) = &node.value else { return Ok(vec![source.text(what, node)?]) };
     let mut all = Vec::new();
     for item in items {

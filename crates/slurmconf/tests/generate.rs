@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use slurmconf::{
     Cluster, Config, ElasticSettings, GenerateOptions, Limits, MemoryPolicy, PartitionDef, Program,
-    Shapes, SlurmVersion, Style, SuspendTime, generate,
+    SlurmVersion, Style, SuspendTime, generate,
 };
 use std::fmt::Write as _;
 
@@ -23,7 +23,7 @@ fn cluster(style: Style) -> Cluster {
         default_partition: Some("compute".to_owned()),
         ..GenerateOptions::default()
     };
-    generate(&limits, &Shapes::oci(), &site).unwrap()
+    generate(&limits, &slurm_testbed::shapes(), &site).unwrap()
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_program_or_parameter_cannot_bring_in_a_line_of_its_own() {
 fn a_gpu_type_of_digits_stays_a_type_in_gres_conf() {
     let limits = "g: {shape: VM.Standard2.1, max: 1, gres: 'gpu:4090:2(S:0,1),nic:3'}\n";
     let limits = Limits::read("limits.yaml", limits).unwrap();
-    let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap();
+    let cluster = generate(&limits, &slurm_testbed::shapes(), &GenerateOptions::default()).unwrap();
     let expected = "NodeName=g-0001 Name=gpu Type=4090 File=/dev/nvidia[0-1]\nNodeName=g-0001 Name=nic Count=3\n";
     assert_eq!(cluster.gres_conf(), expected);
 }
@@ -164,8 +164,9 @@ fn a_gpu_type_of_digits_stays_a_type_in_gres_conf() {
 fn more_gpus_than_slurm_can_count_are_refused() {
     let limits = "g: {shape: VM.Standard2.1, max: 1, gres: 'gpu:18446744073709551615'}\n";
     let limits = Limits::read("limits.yaml", limits).unwrap();
-    let error =
-        generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err().to_string();
+    let error = generate(&limits, &slurm_testbed::shapes(), &GenerateOptions::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("gpu: 9223372036854775807 is not between 0 and 1024"), "{error}");
 }
 
@@ -174,7 +175,7 @@ fn labels(limits: &str, cluster_id: &str) -> slurmconf::Result<Vec<String>> {
     let cluster_id = Some(cluster_id.to_owned());
     let site =
         GenerateOptions { cluster_id, style: Style::NodeGroups, ..GenerateOptions::default() };
-    let cluster = generate(&limits, &Shapes::oci(), &site)?;
+    let cluster = generate(&limits, &slurm_testbed::shapes(), &site)?;
     Ok(cluster.node_sets.into_iter().map(|set| set.name).collect())
 }
 
@@ -204,7 +205,7 @@ proptest! {
         counts in prop::collection::vec((0_u32..30, 0_u32..20, 0_usize..60), 0..6),
         style in prop::sample::select(vec![Style::Folded, Style::Citc, Style::NodeGroups]),
     ) {
-        let shapes = Shapes::oci();
+        let shapes = slurm_testbed::shapes();
         let names: Vec<_> = shapes.iter().map(|(name, _)| name).collect();
         let mut text = String::new();
         for (index, (min, more, shape)) in counts.iter().enumerate() {

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use slurmconf::{
-    Document, Flavor, GenerateOptions, Limits, ManagementNode, Markers, Memory, MemoryPolicy,
-    NodeShape, Shapes, Style, generate,
+    Document, GenerateOptions, Limits, ManagementNode, Markers, Memory, MemoryPolicy, NodeShape,
+    Shapes, Style, generate,
 };
 
 const MANAGEMENT: &str = "mgmt_ad: 1\nmgmt_shape: VM.Standard2.1\n";
@@ -40,14 +40,15 @@ fn flavors() -> Shapes {
             NodeShape { sockets: 1, cores_per_socket: 1, threads_per_core, memory, gres, arch },
         );
     }
-    let (gres, arch) = (String::new(), "x86_64".to_owned());
-    shapes.insert("m1.small", Flavor { vcpus: 1, memory: 2048, gres, arch });
+    let mut small = NodeShape::new(1, Memory::Nominal(2048));
+    small.arch = "x86_64".to_owned();
+    shapes.insert("m1.small", small);
     shapes
 }
 
 #[test]
 fn node_lines_are_citcs_to_the_byte() {
-    let oci = Shapes::oci();
+    let oci = slurm_testbed::shapes();
     let table = MemoryPolicy::CitcOracle;
     let docs = "VM.Standard2.1: {1: 1, 2: 1, 3: 1}\nVM.Standard2.2: {1: 1, 2: 1, 3: 1}\n";
     let case = "oci-docs-mgmt-ad1-standard2.1";
@@ -64,7 +65,7 @@ fn node_lines_are_citcs_to_the_byte() {
 
 #[test]
 fn shapes_yaml_is_read_as_citc_reads_it() {
-    let mut shapes = Shapes::oci();
+    let mut shapes = slurm_testbed::shapes();
     let text = "X.GPU: {memory: 1000, cores_per_socket: 4, sockets: 2, gres: 'gpu:2'}\n\
                 a: {memory: 1, cores_per_socket: '1', threads_per_core: \"1\", cluster_group: true}\n\
                 VM.Standard2.1: {memory: 14700, cores_per_socket: 1, threads_per_core: 2}\n";
@@ -85,7 +86,8 @@ fn an_unknown_shape_is_never_skipped() {
     assert_eq!(expected("oci-unknown-shape").len(), 1);
     let limits =
         Limits::read("limits.yaml", "VM.Standard2.1: {2: 1}\nVM.Standrd2.1: {1: 1}\n").unwrap();
-    let error = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err();
+    let error =
+        generate(&limits, &slurm_testbed::shapes(), &GenerateOptions::default()).unwrap_err();
     let shown = "limits.yaml:2:1: unknown shape \"VM.Standrd2.1\"; did you mean \"VM.Standard2.1\"?\n \
                  2 | VM.Standrd2.1: {1: 1}\n   | ^";
     assert_eq!(error.to_string(), shown);
@@ -125,21 +127,21 @@ fn memory_is_discounted_as_in_the_tables() {
     for (table, policy) in policies {
         for (size, expected) in golden[table].as_object().unwrap() {
             let memory = size.parse().unwrap();
-            let flavor = Flavor { vcpus: 1, memory, gres: String::new(), arch: String::new() };
-            let found = policy.real_memory("any", &NodeShape::from(flavor));
+            let shape = NodeShape::new(1, Memory::Nominal(memory));
+            let found = policy.real_memory("any", &shape);
             // 512 MiB on AWS came out negative; Slurm takes no less than 1.
             let expected = expected.as_i64().unwrap().max(1);
             assert_eq!(i64::try_from(found).unwrap(), expected, "{table} {size}");
         }
     }
-    let shape = Shapes::oci().get("VM.Standard2.1").unwrap();
+    let shape = slurm_testbed::shapes().get("VM.Standard2.1").unwrap();
     let memory = |policy: MemoryPolicy| policy.real_memory("VM.Standard2.1", &shape);
     assert_eq!(memory(MemoryPolicy::CitcOracle), 12_700);
     assert_eq!(memory(MemoryPolicy::CitcOracleBefore2023), 14_700);
     assert_eq!(memory(MemoryPolicy::Percent(200)), 15_360);
     for size in 0..2000 {
-        let flavor = Flavor { vcpus: 1, memory: size, gres: String::new(), arch: String::new() };
-        let seen = MemoryPolicy::Seen.real_memory("any", &NodeShape::from(flavor));
+        let shape = NodeShape::new(1, Memory::Nominal(size));
+        let seen = MemoryPolicy::Seen.real_memory("any", &shape);
         assert!(seen >= 1 && seen <= size.max(1), "{size}: {seen}");
     }
 }

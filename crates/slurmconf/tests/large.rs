@@ -1,6 +1,6 @@
 //! Inputs on which anything quadratic would take minutes, and the runner's time limit end it.
 
-use slurmconf::{Config, Document, GenerateOptions, Group, Limits, Shapes, Style, generate};
+use slurmconf::{Config, Document, GenerateOptions, Group, Limits, Style, generate};
 use std::fmt::Write as _;
 
 #[test]
@@ -30,7 +30,7 @@ fn very_many_partitions_and_node_groups_are_made_in_one_pass() {
     let group = |number| Group::new(format!("g{number}"), "VM.Standard2.1", 1);
     let limits = Limits { groups: (0..100_000).map(group).collect() };
     let site = GenerateOptions { style: Style::NodeGroups, ..GenerateOptions::default() };
-    let cluster = generate(&limits, &Shapes::oci(), &site).unwrap();
+    let cluster = generate(&limits, &slurm_testbed::shapes(), &site).unwrap();
     assert_eq!(cluster.partitions.len(), 100_000);
     assert_eq!(cluster.to_string().lines().count(), 400_000);
 }

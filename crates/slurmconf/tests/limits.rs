@@ -154,7 +154,8 @@ fn an_entry_that_cannot_become_nodes_is_reported_where_it_is() {
     ];
     for (text, message) in cases {
         let limits = Limits::read("limits.yaml", text).unwrap();
-        let error = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err();
+        let error =
+            generate(&limits, &slurm_testbed::shapes(), &GenerateOptions::default()).unwrap_err();
         assert_eq!(first_line(&error), format!("limits.yaml:{message}"), "{text}");
     }
 }
@@ -163,7 +164,8 @@ fn an_entry_that_cannot_become_nodes_is_reported_where_it_is() {
 fn all_unknown_shapes_are_reported_together() {
     let text = "VM.Standrd2.1: {1: 1, 2: 1}\nVM.Standard2.1: 2\nVM.Nowhere: 1\n";
     let limits = Limits::read("limits.yaml", text).unwrap();
-    let errors = generate_all(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err();
+    let errors =
+        generate_all(&limits, &slurm_testbed::shapes(), &GenerateOptions::default()).unwrap_err();
     let places: Vec<_> =
         errors.iter().map(|it| first_line(it).split(';').next().unwrap().to_owned()).collect();
     let expected = [
@@ -177,7 +179,7 @@ fn all_unknown_shapes_are_reported_together() {
 fn a_partition_named_twice_has_the_nodes_once() {
     let text = "g: {shape: VM.Standard2.1, max: 2, partition: [p, q, p]}\n";
     let limits = Limits::read("limits.yaml", text).unwrap();
-    let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap();
+    let cluster = generate(&limits, &slurm_testbed::shapes(), &GenerateOptions::default()).unwrap();
     let nodes: Vec<_> =
         cluster.partitions.iter().map(|p| p.nodes.as_ref().unwrap().to_string()).collect();
     assert_eq!(nodes, ["g-[0001-0002]", "g-[0001-0002]"]);
@@ -187,12 +189,13 @@ fn a_partition_named_twice_has_the_nodes_once() {
 fn groups_can_be_made_without_a_file() {
     let general = Group { min: 1, ..Group::new("general", "VM.Standard2.1", 3) };
     let limits = Limits { groups: vec![general] };
-    let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap();
+    let cluster = generate(&limits, &slurm_testbed::shapes(), &GenerateOptions::default()).unwrap();
     let names: Vec<_> = cluster.nodes.iter().map(|node| node.names.to_string()).collect();
     assert_eq!(names, ["general-0001", "general-[0002-0003]"]);
     let limits = Limits { groups: vec![Group::new("g", "VM.Standrd2.1", u32::MAX)] };
-    let error =
-        generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap_err().to_string();
+    let error = generate(&limits, &slurm_testbed::shapes(), &GenerateOptions::default())
+        .unwrap_err()
+        .to_string();
     assert_eq!(error, "unknown shape \"VM.Standrd2.1\"; did you mean \"VM.Standard2.1\"?");
 }
 
@@ -252,7 +255,7 @@ fn a_group_has_an_image_of_its_own() {
     for style in [Style::Folded, Style::Citc, Style::NodeGroups] {
         let cluster = generate(
             &limits,
-            &Shapes::oci(),
+            &slurm_testbed::shapes(),
             &GenerateOptions { style, ..GenerateOptions::default() },
         )
         .unwrap();
@@ -269,11 +272,11 @@ fn a_file_without_gres_keeps_the_known_gpus() {
     let file = "VM.GPU3.2: {memory: 176000, cores_per_socket: 12}\nVM.GPU3.4: {memory: 1, cores_per_socket: 24, gres: ''}\n";
     let gres =
         |shapes: &Shapes| ["VM.GPU3.2", "VM.GPU3.4"].map(|name| shapes.get(name).unwrap().gres);
-    let mut shapes = Shapes::oci();
+    let mut shapes = slurm_testbed::shapes();
     shapes.read("shapes.yaml", file).unwrap();
     assert_eq!(gres(&shapes), ["gpu:v100:2", ""], "what it does say counts");
     assert_eq!(shapes.get("VM.GPU3.2").unwrap().memory, Memory::Real(176_000));
-    let mut shapes = Shapes::oci();
+    let mut shapes = slurm_testbed::shapes();
     shapes.read_as_citc("shapes.yaml", file).unwrap();
     assert_eq!(gres(&shapes), ["", ""]);
 }

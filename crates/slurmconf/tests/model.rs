@@ -2,7 +2,7 @@
 
 use proptest::{option, prelude::*};
 use slurmconf::{
-    Config, ElasticSettings, Features, GresList, NodeDef, NodeSet, NodeState, PartitionDef,
+    Config, ConfiguredState, ElasticSettings, Features, GresList, NodeDef, NodeSet, PartitionDef,
     Program, SlurmVersion, Statement, SuspendTime, flatten_includes,
 };
 use std::{path::Path, time::Duration};
@@ -28,7 +28,7 @@ prop_compose! {
         (node.boards, node.cores_per_socket, node.threads_per_core) = (numbers.0, numbers.1, numbers.2);
         if on_board { node.sockets_per_board = numbers.3 } else { node.sockets = numbers.3 }
         (node.cpus, node.real_memory, node.weight) = (cpus, memory, weight);
-        node.state = state.map(NodeState::from);
+        node.state = state.map(ConfiguredState::from);
         node.addr = addr.map(|addr| addr.parse().unwrap());
         node.features = texts.0.as_deref().map(Features::from);
         node.gres = texts.1.as_deref().map(GresList::from);

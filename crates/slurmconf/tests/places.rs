@@ -1,11 +1,11 @@
 //! `places` and `preemptible` of a group: what becomes of them in slurm.conf, and what is refused.
 
-use slurmconf::{Flavor, GenerateOptions, Limits, PlaceChoice, Shapes, generate};
+use slurmconf::{GenerateOptions, Limits, Memory, NodeShape, PlaceChoice, Shapes, generate};
 use std::time::Duration;
 
 fn generated(text: &str) -> Result<slurmconf::NodeDef, String> {
     let limits = Limits::read("limits.yaml", text).map_err(|error| error.to_string())?;
-    let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default());
+    let cluster = generate(&limits, &slurm_testbed::shapes(), &GenerateOptions::default());
     Ok(cluster.map_err(|error| error.to_string())?.nodes.remove(0))
 }
 
@@ -60,7 +60,7 @@ fn a_group_without_places_has_the_line_of_before() {
 fn the_first_elastic_nodes_of_a_group_are_warm_and_used_first() {
     let text = "fast: {shape: VM.Standard2.1, zone: 1, min: 1, max: 6, warm: 2, weight: 10}\n";
     let limits = Limits::read("limits.yaml", text).unwrap();
-    let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap();
+    let cluster = generate(&limits, &slurm_testbed::shapes(), &GenerateOptions::default()).unwrap();
     let lines = cluster.nodes.iter().map(|node| {
         let warm = node.features.as_ref().is_some_and(slurmconf::Features::is_warm);
         (node.names.to_string(), warm, node.weight)
@@ -108,8 +108,7 @@ fn a_place_is_as_large_as_the_line_of_the_node() {
 fn a_place_is_not_refused_for_cards_that_the_cloud_reports_of_no_shape() {
     let mut shapes = Shapes::new();
     for name in ["g1.a100", "g2.a100"] {
-        let (gres, arch) = (String::new(), "x86_64".to_owned());
-        shapes.insert(name, Flavor { vcpus: 8, memory: 65_536, gres, arch });
+        shapes.insert(name, NodeShape::new(8, Memory::Nominal(65_536)));
     }
     let cards = "gpu: {shape: g1.a100, max: 1, gres: 'gpu:a100:4', places: [{shape: g2.a100}]}\n";
     let limits = Limits::read("limits.yaml", cards).unwrap();

@@ -4,9 +4,8 @@ use crate::common::{Testbed, wait};
 use hostlist::Hostlist;
 use slurm_testbed::Release;
 use slurmconf::{
-    Action, Cluster, Config, Document, ElasticSettings, Features, GenerateOptions, GresList,
-    Limits, NodeState, PartitionDef, Program, Shapes, SlurmVersion, Style, SuspendTime, diff,
-    generate,
+    Action, Cluster, Config, ConfiguredState, Document, ElasticSettings, Features, GenerateOptions,
+    GresList, Limits, PartitionDef, Program, SlurmVersion, Style, SuspendTime, diff, generate,
 };
 use std::{collections::BTreeMap, path::Path, time::Duration};
 
@@ -44,9 +43,10 @@ fn cluster(style: Style) -> Cluster {
         default_partition: Some("compute".to_owned()),
         ..GenerateOptions::default()
     };
-    let mut cluster = generate(&limits, &Shapes::oci(), &site).unwrap();
+    let mut cluster = generate(&limits, &slurm_testbed::shapes(), &site).unwrap();
     // Nodes that are always there have names that resolve; here they do not.
-    for node in cluster.nodes.iter_mut().filter(|node| node.state == Some(NodeState::Unknown)) {
+    for node in cluster.nodes.iter_mut().filter(|node| node.state == Some(ConfiguredState::Unknown))
+    {
         node.addr = Some("127.0.0.[2-3]".parse().unwrap());
     }
     cluster
@@ -278,7 +278,8 @@ fn takes_up(series: &str, limits: [&str; 2]) {
     let elastic = elastic(&bed, Hostlist::new());
     let text = |limits: &str, suspend: &str| {
         let limits = Limits::read("limits.yaml", limits).unwrap();
-        let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default()).unwrap();
+        let cluster =
+            generate(&limits, &slurm_testbed::shapes(), &GenerateOptions::default()).unwrap();
         let head =
             format!("ClusterName=test\n{elastic}{cluster}PartitionName=p Nodes=ALL Default=YES\n");
         let mut document = Document::parse(head);
@@ -325,7 +326,8 @@ fn no_nodes_at_all_are_accepted() {
     for series in ["22.05", "26.05"] {
         let mut bed = Testbed::new(Release::find(series));
         let cluster =
-            generate(&Limits::default(), &Shapes::oci(), &GenerateOptions::default()).unwrap();
+            generate(&Limits::default(), &slurm_testbed::shapes(), &GenerateOptions::default())
+                .unwrap();
         bed.start(&format!("ClusterName=test\n{cluster}PartitionName=p Nodes=ALL Default=YES\n"));
         assert_eq!(bed.complaints(), Vec::<String>::new());
     }

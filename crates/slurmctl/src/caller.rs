@@ -15,7 +15,7 @@ pub enum Caller {
 
 /// The parameter of slurm.conf that names a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ProgramRole {
     /// ResumeProgram. Slurm passes a resume file or a job; without JSON support, it writes no file.
     Resume,
     /// SuspendProgram.
@@ -36,17 +36,19 @@ pub struct CallSigns {
 impl Caller {
     /// Determines who called a program with this role. `is_set` tells whether a variable has a value.
     #[must_use]
-    pub fn of(role: Role, signs: CallSigns, is_set: impl Fn(&str) -> bool) -> Self {
+    pub fn of(role: ProgramRole, signs: CallSigns, is_set: impl Fn(&str) -> bool) -> Self {
         // slurmctld passes SLURM_CONF but not PATH to its resume and suspend programs.
         let bare = is_set("SLURM_CONF") && !is_set("PATH");
         let (file, job) = (is_set("SLURM_RESUME_FILE"), is_set("SLURM_JOB_ID"));
         match role {
-            Role::Resume if file => Self::Slurm,
-            Role::Resume if job => Self::RebootJob,
-            Role::Resume | Role::Suspend if bare => Self::Slurm,
-            Role::Resume | Role::Suspend | Role::Reboot if signs.terminal => Self::Operator,
-            Role::Reboot if signs.by_daemon => Self::Slurm,
-            Role::Resume | Role::Suspend | Role::Reboot => Self::Script,
+            ProgramRole::Resume if file => Self::Slurm,
+            ProgramRole::Resume if job => Self::RebootJob,
+            ProgramRole::Resume | ProgramRole::Suspend if bare => Self::Slurm,
+            ProgramRole::Resume | ProgramRole::Suspend | ProgramRole::Reboot if signs.terminal => {
+                Self::Operator
+            }
+            ProgramRole::Reboot if signs.by_daemon => Self::Slurm,
+            ProgramRole::Resume | ProgramRole::Suspend | ProgramRole::Reboot => Self::Script,
         }
     }
 }
@@ -158,18 +160,24 @@ mod tests {
     fn each_role_has_its_own_sign_of_slurm() {
         let (bare, shell) = (&["SLURM_CONF"][..], &["SLURM_CONF", "PATH"][..]);
         for (role, variables, by_daemon, terminal, expected) in [
-            (Role::Resume, &["SLURM_RESUME_FILE", "PATH"][..], false, true, Caller::Slurm),
-            (Role::Resume, &["SLURM_RESUME_FILE", "SLURM_JOB_ID"], true, false, Caller::Slurm),
-            (Role::Resume, &["SLURM_JOB_ID"], true, false, Caller::RebootJob),
-            (Role::Resume, bare, true, false, Caller::Slurm),
-            (Role::Resume, shell, false, true, Caller::Operator),
-            (Role::Resume, shell, false, false, Caller::Script),
-            (Role::Suspend, bare, true, false, Caller::Slurm),
-            (Role::Suspend, shell, true, true, Caller::Operator),
-            (Role::Reboot, &[], true, false, Caller::Slurm),
-            (Role::Reboot, bare, false, false, Caller::Script),
-            (Role::Reboot, &["SLURM_JOB_ID"], false, false, Caller::Script),
-            (Role::Reboot, &[], true, true, Caller::Operator),
+            (ProgramRole::Resume, &["SLURM_RESUME_FILE", "PATH"][..], false, true, Caller::Slurm),
+            (
+                ProgramRole::Resume,
+                &["SLURM_RESUME_FILE", "SLURM_JOB_ID"],
+                true,
+                false,
+                Caller::Slurm,
+            ),
+            (ProgramRole::Resume, &["SLURM_JOB_ID"], true, false, Caller::RebootJob),
+            (ProgramRole::Resume, bare, true, false, Caller::Slurm),
+            (ProgramRole::Resume, shell, false, true, Caller::Operator),
+            (ProgramRole::Resume, shell, false, false, Caller::Script),
+            (ProgramRole::Suspend, bare, true, false, Caller::Slurm),
+            (ProgramRole::Suspend, shell, true, true, Caller::Operator),
+            (ProgramRole::Reboot, &[], true, false, Caller::Slurm),
+            (ProgramRole::Reboot, bare, false, false, Caller::Script),
+            (ProgramRole::Reboot, &["SLURM_JOB_ID"], false, false, Caller::Script),
+            (ProgramRole::Reboot, &[], true, true, Caller::Operator),
         ] {
             let signs = CallSigns { by_daemon, terminal };
             let caller = Caller::of(role, signs, |name| variables.contains(&name));

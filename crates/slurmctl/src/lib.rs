@@ -27,7 +27,7 @@ mod time;
 mod update;
 
 pub use accounting::{JobOwner, JobRecord};
-pub use caller::{CallSigns, Caller, Role, is_called_by_daemon};
+pub use caller::{CallSigns, Caller, ProgramRole, is_called_by_daemon};
 pub use config::ControllerConfig;
 pub use controller::{Controller, NodeAction, NodeAddress};
 pub use error::{Error, ErrorKind, Result};

@@ -14,7 +14,7 @@ use provision::conf::{
     written_conf,
 };
 use provision::plan::Plan;
-use provision::run::{self, Observation, Request, Run};
+use provision::run::{self, Observation, Run, RunRequest};
 use slurmconf::{Cluster, Config};
 use std::path::Path;
 
@@ -22,7 +22,7 @@ use std::path::Path;
 pub(in crate::programs) struct Change<'a> {
     pub(in crate::programs) marked: &'a MarkedFile,
     /// The nodes that slurm.conf should have.
-    pub(in crate::programs) request: Request<'a>,
+    pub(in crate::programs) request: RunRequest<'a>,
     /// Path of the limits that decide which nodes there are, unless nodes with jobs are drained and removed later.
     pub(in crate::programs) limits: Option<&'a Path>,
     /// True to try the file on a throw-away slurmctld.
@@ -63,7 +63,7 @@ impl Change<'_> {
 
     /// The new nodes, if they are known before planning.
     fn cluster(&self) -> Option<&Cluster> {
-        let (Request::Finish(request) | Request::ResizeTo(request)) = &self.request else {
+        let (RunRequest::Finish(request) | RunRequest::ResizeTo(request)) = &self.request else {
             return None;
         };
         Some(request.cluster)
@@ -130,7 +130,7 @@ impl Change<'_> {
 
     /// The exit code of a dry run, which is that of a run that carries out the plan. `finish` does not need slurmctld.
     fn preview_code(&self, context: &Context<'_>, observation: &Observation, plan: &Plan) -> u8 {
-        let finishes = matches!(self.request, Request::Finish(_));
+        let finishes = matches!(self.request, RunRequest::Finish(_));
         if finishes && !nodes_in_use(plan).is_empty() {
             USAGE_ERROR
         } else if plan.fails() {

@@ -14,8 +14,8 @@ use nix::unistd::{Gid, Uid, User, getgrouplist, getuid};
 use provision::Roster;
 use provision::budget::spent_by_log;
 use provision::preflight::{
-    self, Access, Account, Check, CloudFacts, ConfigOwner, Facts, Generated, HostFacts, Section,
-    SlurmFacts, Status,
+    self, Access, Check, CloudFacts, ConfigOwner, Facts, Generated, HostFacts, Section, SlurmFacts,
+    Status, UserIds,
 };
 use serde_json::json;
 use slurmconf::NodeDef;
@@ -208,11 +208,11 @@ fn config_owner(path: &Path) -> Option<ConfigOwner> {
 }
 
 /// The ids of a user and its groups.
-fn account(user: User) -> Account {
+fn account(user: User) -> UserIds {
     let groups = CString::new(user.name).ok();
     let groups = groups.and_then(|name| getgrouplist(&name, user.gid).ok());
     let groups = groups.unwrap_or_else(|| vec![user.gid]);
-    Account {
+    UserIds {
         id: user.uid.as_raw(),
         groups: groups.into_iter().map(Gid::as_raw).collect(),
         is_ours: getuid().is_root() || getuid() == user.uid,

@@ -5,7 +5,8 @@ use crate::context::Context;
 use crate::diagnostic::Diagnostic;
 use crate::wiring;
 use provision::conf::{
-    MarkedFile, default_partition, duplicate_partitions, known_shapes, unlaunchable,
+    MarkedFile, built_in_shapes, default_partition, duplicate_partitions, known_shapes,
+    unlaunchable,
 };
 use slurmconf::{
     Cluster, GenerateOptions, Limits, ManagementNode, MemoryPolicy, Shapes, generate_all,
@@ -141,9 +142,10 @@ fn limits(path: &Path, context: &Context<'_>) -> Result<Limits, Diagnostic> {
 
 /// The built-in shapes or those that the cloud lists, overridden by the operator's.
 async fn shapes(sources: &Sources, context: &Context<'_>) -> Result<Shapes, Diagnostic> {
-    let mut shapes = match context.settings.cloud.built_in_shapes() {
+    let cloud = context.cloud.describe();
+    let mut shapes = match built_in_shapes(&cloud) {
         Some(shapes) => shapes,
-        None => known_shapes(&context.cloud.shapes().await?, &context.cloud.describe()),
+        None => known_shapes(&context.cloud.shapes().await?, &cloud),
     };
     let (path, text) = match &sources.shapes {
         Some(path) => (path.clone(), Some(wiring::read(path)?)),

@@ -7,7 +7,7 @@ use crate::output::chain;
 use crate::process::SOME_FAILED;
 use crate::progress::bar;
 use provision::plan::{self, Rollout, RolloutHow, RolloutProgress};
-use provision::run::{self, Request, Run};
+use provision::run::{self, Run, RunRequest};
 use provision::state::RolloutMemory;
 use provision::{Outcome, Report, ResolvedRollout};
 use serde_json::json;
@@ -41,7 +41,7 @@ pub(super) async fn submit(context: &Context<'_>, submit: &Submit) -> Result<u8,
             }
             let code = if context.dry_run() {
                 let (plan, observation) =
-                    run::preview(run, &Request::Rollout(&mut request)).await?;
+                    run::preview(run, &RunRequest::Rollout(&mut request)).await?;
                 context.preview(&plan, &observation)
             } else {
                 let once = submit.once;
@@ -74,7 +74,7 @@ struct Drive<'a> {
 impl Drive<'_> {
     /// Submits the rebuild jobs, without waiting for them.
     async fn submit_jobs(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
-        let report = run::execute(run, Request::Rollout(request)).await?;
+        let report = run::execute(run, RunRequest::Rollout(request)).await?;
         let submitted = report.with(Outcome::Done).count();
         if !self.context.json() {
             self.context.output.print_unless_quiet(format_args!("{submitted} jobs submitted"));
@@ -94,7 +94,7 @@ impl Drive<'_> {
     async fn roll(&self, run: &Run<'_>, request: &mut Rollout) -> Result<u8, Diagnostic> {
         let (mut printed, mut was_blind) = (None, false);
         // An error in the first round is wrong usage. Later, slurm.conf may have changed, and an error is a failure.
-        let mut report = run::execute(run, Request::Rollout(request)).await?;
+        let mut report = run::execute(run, RunRequest::Rollout(request)).await?;
         loop {
             self.keep(request);
             let observation = run.observe_rollout(request).await;
@@ -117,7 +117,7 @@ impl Drive<'_> {
             if !pause(run).await {
                 continue;
             }
-            match run::execute(run, Request::Rollout(request)).await {
+            match run::execute(run, RunRequest::Rollout(request)).await {
                 Ok(next) => report = next,
                 Err(why) => {
                     self.context.warn(&why.to_string());

@@ -4,7 +4,7 @@ use super::redact::redacted;
 use super::retry::{Attempts, Failure, Fate, Next};
 use super::transport::Transport;
 use super::{
-    Classification, Classify, Config, HeaderMap, HeaderName, HeaderValue, Method, Request,
+    Classification, Classify, ClientConfig, HeaderMap, HeaderName, HeaderValue, Method, Request,
     Response, Url,
 };
 use crate::pace::{Pacer, Permit};
@@ -121,7 +121,7 @@ impl Outgoing<'_> {
 /// Sends requests to a cloud; see [the module](super) for what it does about failures.
 pub struct Client<A> {
     transport: Transport,
-    config: Config,
+    config: ClientConfig,
     authorize: A,
     classify: Classify,
     pacer: Pacer,
@@ -130,7 +130,12 @@ pub struct Client<A> {
 
 impl<A: Authorize> Client<A> {
     /// Creates a client with a connection pool. All clients of a process should share one pacer.
-    pub fn new(config: Config, authorize: A, classify: Classify, pacer: Pacer) -> Result<Self> {
+    pub fn new(
+        config: ClientConfig,
+        authorize: A,
+        classify: Classify,
+        pacer: Pacer,
+    ) -> Result<Self> {
         let transport = Transport::new(&config)?;
         let random = config.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         Ok(Self { transport, config, authorize, classify, pacer, random: Mutex::new(random) })

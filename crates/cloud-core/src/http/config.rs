@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Configuration of a [`Client`](super::Client). The defaults suit all clouds.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Config {
+pub struct ClientConfig {
     /// Timeout for a connection.
     pub connect_timeout: Duration,
     /// Timeout of one attempt, from the connection to the end of the body.
@@ -31,7 +31,7 @@ pub struct Config {
     pub seed: Option<u64>,
 }
 
-impl Default for Config {
+impl Default for ClientConfig {
     fn default() -> Self {
         Self {
             connect_timeout: Duration::from_secs(10),
@@ -71,7 +71,7 @@ pub struct RequestIds {
     pub read: Vec<HeaderName>,
 }
 
-impl Config {
+impl ClientConfig {
     /// Creates a client for `https` and for proxies. It reads the system's certificates, about a hundred files, so it is
     /// created on demand.
     pub(super) fn secure(&self) -> Result<reqwest::Client> {

@@ -26,7 +26,7 @@ mod transport;
 
 pub use ::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 pub use client::{Authorize, Client, Outgoing, Unsigned};
-pub use config::{Config, RequestIds, Roots};
+pub use config::{ClientConfig, RequestIds, Roots};
 pub use page_tokens::PageTokens;
 pub use proxy::Proxies;
 pub use request::{Effect, Request};

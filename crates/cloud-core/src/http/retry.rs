@@ -15,7 +15,7 @@ pub struct Retry {
     /// Maximum pause, before jitter. The cloud may request a longer one.
     pub longest: Duration,
     /// Maximum time of all attempts and pauses. No attempt starts after it. Waiting for the pacer does not count; it is
-    /// bounded by [`Config::longest_queue`](super::Config::longest_queue).
+    /// bounded by [`ClientConfig::longest_queue`](super::ClientConfig::longest_queue).
     pub budget: Duration,
     /// True to repeat a refused connection. It helps while a service restarts, but not with a mistyped address.
     pub refused_connections: bool,

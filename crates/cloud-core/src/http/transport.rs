@@ -1,7 +1,7 @@
 //! Sends one request, and finds out whether a failed one was sent.
 
 use super::retry::{Failure, Fate};
-use super::{Config, HeaderMap, Request, Response, Url, gzip};
+use super::{ClientConfig, HeaderMap, Request, Response, Url, gzip};
 use crate::{ErrorKind, Result};
 use bytes::{Bytes, BytesMut};
 use std::error::Error as StdError;
@@ -12,11 +12,11 @@ use tokio::time::timeout;
 pub(super) struct Transport {
     plain: Option<reqwest::Client>,
     secure: OnceLock<reqwest::Client>,
-    config: Config,
+    config: ClientConfig,
 }
 
 impl Transport {
-    pub(super) fn new(config: &Config) -> Result<Self> {
+    pub(super) fn new(config: &ClientConfig) -> Result<Self> {
         let plain = config.plain()?;
         Ok(Self { plain, secure: OnceLock::new(), config: config.clone() })
     }

@@ -1,8 +1,8 @@
 //! The cloud in memory: controls for tests, and the execution of a request.
 
 use super::fault::InjectedFault;
-use super::history::{Event, Moment, Outcome, Watcher};
-use super::machine::Timeline;
+use super::history::{LoggedRequest, Moment, RequestOutcome, Watcher};
+use super::machine::MachineTimeline;
 use super::settings::{MemoryCloudSettings, Throttle};
 use super::world::World;
 use crate::clock::after;
@@ -126,7 +126,7 @@ impl MemoryCloud {
 
     /// The lives of all instances so far, in the order of their launches.
     #[must_use]
-    pub fn timelines(&self) -> Vec<Timeline> {
+    pub fn timelines(&self) -> Vec<MachineTimeline> {
         self.world().timelines(Instant::now())
     }
 
@@ -139,7 +139,7 @@ impl MemoryCloud {
 
     /// Every request so far.
     #[must_use]
-    pub fn history(&self) -> Vec<Event> {
+    pub fn history(&self) -> Vec<LoggedRequest> {
         self.world().history.clone()
     }
 
@@ -205,17 +205,17 @@ impl MemoryCloud {
         let (result, outcome) = match (world.admit(taken), fault) {
             (Err(pause), _) => {
                 let error = Error::new(ErrorKind::Throttled, operation).with_retry_after(pause);
-                (Err(error), Outcome::Refused(ErrorKind::Throttled))
+                (Err(error), RequestOutcome::Refused(ErrorKind::Throttled))
             }
             (Ok(()), Some(InjectedFault::Refuse(kind))) if !is_for_room(operation, kind) => {
-                (Err(Error::new(kind, operation)), Outcome::Refused(kind))
+                (Err(Error::new(kind, operation)), RequestOutcome::Refused(kind))
             }
             (Ok(()), Some(InjectedFault::LoseRequest)) => {
-                (Err(unanswered(operation)), Outcome::Lost)
+                (Err(unanswered(operation)), RequestOutcome::Lost)
             }
             (Ok(()), Some(InjectedFault::LoseResponse)) => match work(world, now, fault) {
-                Ok(_) => (Err(unanswered(operation)), Outcome::DoneUnacknowledged),
-                Err(error) => (Err(unanswered(operation)), Outcome::Refused(error.kind())),
+                Ok(_) => (Err(unanswered(operation)), RequestOutcome::DoneUnacknowledged),
+                Err(error) => (Err(unanswered(operation)), RequestOutcome::Refused(error.kind())),
             },
             (
                 Ok(()),
@@ -282,9 +282,10 @@ fn is_for_room(operation: ApiOperation, kind: ErrorKind) -> bool {
 }
 
 /// The outcome of a request with a response.
-fn heard<T>(result: Result<T>) -> (Result<T>, Outcome) {
-    let outcome =
-        result.as_ref().map_or_else(|error| Outcome::Refused(error.kind()), |_| Outcome::Done);
+fn heard<T>(result: Result<T>) -> (Result<T>, RequestOutcome) {
+    let outcome = result
+        .as_ref()
+        .map_or_else(|error| RequestOutcome::Refused(error.kind()), |_| RequestOutcome::Done);
     (result, outcome)
 }
 

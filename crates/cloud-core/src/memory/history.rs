@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct LoggedRequest {
     /// Time at which it was carried out or refused, since the creation of the cloud.
     pub at: Duration,
     /// The operation.
@@ -17,12 +17,12 @@ pub struct Event {
     /// The subject.
     pub subject: Option<String>,
     /// The outcome.
-    pub outcome: Outcome,
+    pub outcome: RequestOutcome,
 }
 
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// It was carried out, and the caller got the response.
     Done,
     /// It was carried out, and the response was lost.
@@ -38,7 +38,7 @@ pub enum Outcome {
 #[non_exhaustive]
 pub struct Moment<'a> {
     /// The request.
-    pub event: &'a Event,
+    pub event: &'a LoggedRequest,
     /// The instance that the request names, before the request.
     pub before: Option<Instance>,
     world: &'a World,
@@ -47,7 +47,7 @@ pub struct Moment<'a> {
 
 impl<'a> Moment<'a> {
     pub(super) fn new(
-        event: &'a Event,
+        event: &'a LoggedRequest,
         before: Option<Instance>,
         world: &'a World,
         now: Instant,

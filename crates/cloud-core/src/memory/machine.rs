@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// The life of an instance, whether it is still listed or not.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Timeline {
+pub struct MachineTimeline {
     /// The instance as it was launched.
     pub instance: Instance,
     /// Its states so far, with when each began.
@@ -105,10 +105,10 @@ impl Machine {
     }
 
     /// Its states until a time, with when each began.
-    pub(super) fn timeline(&self, until: Instant) -> Timeline {
+    pub(super) fn timeline(&self, until: Instant) -> MachineTimeline {
         let begun = self.states.iter().filter(|(begin, _)| *begin <= until);
         let instance = Instance::launched(self.id.clone(), &self.spec);
-        Timeline { instance, states: begun.cloned().collect() }
+        MachineTimeline { instance, states: begun.cloned().collect() }
     }
 
     /// The instance at a time; none before its launch and after it is forgotten.

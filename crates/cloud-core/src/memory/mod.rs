@@ -13,6 +13,6 @@ mod world;
 
 pub use cloud::MemoryCloud;
 pub use fault::InjectedFault;
-pub use history::{Event, Moment, Outcome};
-pub use machine::Timeline;
+pub use history::{LoggedRequest, Moment, RequestOutcome};
+pub use machine::MachineTimeline;
 pub use settings::{MemoryCloudSettings, Span, Throttle};

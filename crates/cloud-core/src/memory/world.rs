@@ -3,9 +3,9 @@
 use super::cloud::Call;
 use super::fault::{InjectedFault, InjectedFaults};
 use super::history::{Moment, Watcher};
-use super::machine::{Machine, Timeline};
+use super::machine::{Machine, MachineTimeline};
 use super::settings::{MemoryCloudSettings, Throttle};
-use super::{Event, Outcome};
+use super::{LoggedRequest, RequestOutcome};
 use crate::clock::after;
 use crate::{
     ApiOperation, Capability, Error, ErrorKind, Image, ImageId, ImageName, Instance, InstanceId,
@@ -21,7 +21,7 @@ pub(super) struct World {
     pub(super) settings: MemoryCloudSettings,
     pub(super) random: fastrand::Rng,
     pub(super) faults: InjectedFaults,
-    pub(super) history: Vec<Event>,
+    pub(super) history: Vec<LoggedRequest>,
     begun: Instant,
     machines: Vec<Machine>,
     images: Vec<(Image, Instant)>,
@@ -64,11 +64,11 @@ impl World {
         &mut self,
         now: Instant,
         Call { operation, subject }: Call<'_>,
-        outcome: Outcome,
+        outcome: RequestOutcome,
         before: Option<Instance>,
     ) {
         let subject = subject.map(str::to_owned);
-        let event = Event { at: now - self.begun, operation, subject, outcome };
+        let event = LoggedRequest { at: now - self.begun, operation, subject, outcome };
         if let Some(Watcher(watcher)) = &self.watcher {
             watcher(&Moment::new(&event, before, self, now));
         }
@@ -153,7 +153,7 @@ impl World {
     }
 
     /// The lives of all instances.
-    pub(super) fn timelines(&self, now: Instant) -> Vec<Timeline> {
+    pub(super) fn timelines(&self, now: Instant) -> Vec<MachineTimeline> {
         self.machines.iter().map(|machine| machine.timeline(now)).collect()
     }
 

@@ -8,8 +8,8 @@ mod signers;
 mod witness;
 
 use cloud_core::http::{
-    Classification, Client, Config, HeaderName, HeaderValue, Method, Request, RequestIds, Response,
-    Retry, Roots, Url, by_status,
+    Classification, Client, ClientConfig, HeaderName, HeaderValue, Method, Request, RequestIds,
+    Response, Retry, Roots, Url, by_status,
 };
 use cloud_core::pace::{Pace, Pacer};
 use cloud_core::{ApiOperation, ErrorKind, Result, Secret};
@@ -20,9 +20,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
 /// Short pauses and generous timeouts: nothing here depends on how fast the machine is.
-fn config() -> Config {
+fn config() -> ClientConfig {
     witness::install();
-    let mut config = Config::default();
+    let mut config = ClientConfig::default();
     config.timeout = Duration::from_secs(30);
     config.retry = Retry {
         attempts: 3,
@@ -42,7 +42,7 @@ fn config() -> Config {
     config
 }
 
-fn client(config: Config) -> Client<Tokens> {
+fn client(config: ClientConfig) -> Client<Tokens> {
     Client::new(config, Tokens::new(), by_status, pacer()).expect("a client")
 }
 

@@ -3,11 +3,11 @@
 use crate::loopback::server::{Server, Step};
 use crate::loopback::{config, request};
 use cloud_core::ErrorKind;
-use cloud_core::http::{Client, Config, Method, Retry, Unsigned, by_status};
+use cloud_core::http::{Client, ClientConfig, Method, Retry, Unsigned, by_status};
 use cloud_core::pace::{Experience, Lane, LaneExperience, Pace, Pacer};
 use std::time::Duration;
 
-fn client(config: Config, pacer: &Pacer) -> Client<Unsigned> {
+fn client(config: ClientConfig, pacer: &Pacer) -> Client<Unsigned> {
     Client::new(config, Unsigned, by_status, pacer.clone()).expect("a client")
 }
 
@@ -21,7 +21,7 @@ fn rate(pacer: &Pacer) -> f64 {
     pacer.rate(Lane::Read).expect("it is limited")
 }
 
-fn once() -> Config {
+fn once() -> ClientConfig {
     let mut config = config();
     config.retry = Retry::never();
     config

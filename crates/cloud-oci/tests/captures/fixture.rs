@@ -44,7 +44,7 @@ impl Fixture {
             endpoint: Some(recorder.endpoint.parse().expect("a URL")),
             roots: None,
         };
-        let mut http = http::Config::default();
+        let mut http = http::ClientConfig::default();
         http.retry = Retry::never();
         http.roots = http::Roots::Only(Vec::new());
         let pacer = Pacer::new(Pace::default());

@@ -79,8 +79,8 @@ impl Drop for SimFixture {
 }
 
 /// Repeats soon, so that tests do not wait.
-pub(crate) fn http() -> http::Config {
-    let mut http = http::Config::default();
+pub(crate) fn http() -> http::ClientConfig {
+    let mut http = http::ClientConfig::default();
     http.roots = http::Roots::Only(Vec::new());
     http.retry = Retry { first: Duration::from_millis(20), ..Retry::default() };
     http

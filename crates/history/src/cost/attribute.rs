@@ -11,7 +11,7 @@ const MILLI: u64 = 1000;
 
 /// The paid time of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct PaidMachine {
     /// Its node.
     pub node: String,
     /// The shape as in the price file: with the size of a flexible shape, and the suffix ` preemptible`.
@@ -26,7 +26,7 @@ pub struct Machine {
     pub until: Millis,
 }
 
-impl Machine {
+impl PaidMachine {
     /// The name of the pool: shape and zone, as in cool-downs.
     #[must_use]
     pub fn pool(&self) -> String {
@@ -72,7 +72,7 @@ pub struct JobRun {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share<'a> {
     /// The machine.
-    pub machine: &'a Machine,
+    pub machine: &'a PaidMachine,
     /// The job that used it; none for idle time.
     pub owner: Option<&'a Owner>,
     /// The start of the day.
@@ -101,7 +101,7 @@ pub fn spread(allocated: u32, nodes: &[u32]) -> Vec<u64> {
 /// proportion. Shapes without a price are returned with the milliseconds that their machines ran.
 #[must_use]
 pub fn attribute<'a>(
-    machines: &'a [Machine],
+    machines: &'a [PaidMachine],
     runs: &'a [JobRun],
     window: &Range<Millis>,
     prices: &Prices,
@@ -141,7 +141,7 @@ struct Use<'a> {
 
 /// The shares of one machine.
 fn split<'a>(
-    machine: &'a Machine,
+    machine: &'a PaidMachine,
     price: Price,
     paid: &Range<Millis>,
     uses: &[Use<'a>],
@@ -193,9 +193,9 @@ mod tests {
 
     const HOUR: Millis = 3_600_000;
 
-    fn machine(node: &str, from: Millis, until: Millis) -> Machine {
+    fn machine(node: &str, from: Millis, until: Millis) -> PaidMachine {
         let (node, shape) = (node.to_owned(), "a".to_owned());
-        Machine { node, shape, zone: None, cpus: 4, from, until }
+        PaidMachine { node, shape, zone: None, cpus: 4, from, until }
     }
 
     fn run(job: &str, node: &str, cpus: u64, time: Range<Millis>) -> JobRun {
@@ -212,7 +212,7 @@ mod tests {
         Prices::read("p", &format!("currency: USD\nshapes: {{{text}}}\n")).unwrap()
     }
 
-    fn shown(machines: &[Machine], runs: &[JobRun]) -> Vec<String> {
+    fn shown(machines: &[PaidMachine], runs: &[JobRun]) -> Vec<String> {
         let prices = prices("a: 4");
         let (shares, _) = attribute(machines, runs, &(0..Millis::MAX), &prices);
         let mut sums: BTreeMap<&str, Cost> = BTreeMap::new();
@@ -273,7 +273,7 @@ mod tests {
         0_u64..400_000_000
     }
 
-    fn machines() -> impl Strategy<Value = Vec<Machine>> {
+    fn machines() -> impl Strategy<Value = Vec<PaidMachine>> {
         // Few nodes: machines of one node follow, overlap and repeat one another, as rebuilds and lost events make them.
         let one = (0_u8..4, 0_u8..3, 0_u32..9, time(), time()).prop_map(
             |(node, shape, cpus, from, until)| {
@@ -282,7 +282,7 @@ mod tests {
                     .copied()
                     .unwrap_or("a")
                     .to_owned();
-                Machine { node: format!("n{node}"), shape, zone: None, cpus, from, until }
+                PaidMachine { node: format!("n{node}"), shape, zone: None, cpus, from, until }
             },
         );
         prop::collection::vec(one, 0..12)

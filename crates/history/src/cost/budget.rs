@@ -1,6 +1,6 @@
 //! Budgets and their state.
 
-use super::attribute::Machine;
+use super::attribute::PaidMachine;
 use super::calendar::{Millis, day_start, month_start, next_day, next_month};
 use super::money::{Cost, Price};
 use super::prices::Prices;
@@ -74,10 +74,10 @@ impl Spending {
     ///
     /// A shape without a price costs nothing here; the planner does not start such machines.
     #[must_use]
-    pub fn of(machines: &[Machine], prices: &Prices, now: Millis) -> Self {
+    pub fn of(machines: &[PaidMachine], prices: &Prices, now: Millis) -> Self {
         let in_period = |period: Period| {
             let window = period.around(now);
-            let cost = |machine: &Machine| {
+            let cost = |machine: &PaidMachine| {
                 let price = prices.hour(&machine.shape)?;
                 let mut paid = machine.paid(&(window.start..now.max(window.start)));
                 if machine.until >= now {
@@ -174,12 +174,12 @@ mod tests {
     const HOUR: Millis = 3_600_000;
     const DAY: Millis = 24 * HOUR;
 
-    fn machine(from: Millis, until: Millis) -> Machine {
+    fn machine(from: Millis, until: Millis) -> PaidMachine {
         let (node, shape) = ("n1".to_owned(), "a".to_owned());
-        Machine { node, shape, zone: None, cpus: 1, from, until }
+        PaidMachine { node, shape, zone: None, cpus: 1, from, until }
     }
 
-    fn spent(machines: &[Machine], now: Millis) -> (String, String) {
+    fn spent(machines: &[PaidMachine], now: Millis) -> (String, String) {
         let prices = Prices::read("p", "currency: USD\nshapes: {a: 1}\n").unwrap();
         let spending = Spending::of(machines, &prices, now);
         (spending.day.to_string(), spending.month.to_string())

@@ -1,6 +1,6 @@
 //! Machines and jobs from the log of events.
 
-use super::attribute::{JobRun, Machine, Owner};
+use super::attribute::{JobRun, Owner, PaidMachine};
 use super::calendar::Millis;
 use crate::Lives;
 
@@ -13,7 +13,7 @@ pub fn machines(
     now: Millis,
     cpus: impl Fn(&str) -> u32,
     shape: impl Fn(&str) -> Option<String>,
-) -> Vec<Machine> {
+) -> Vec<PaidMachine> {
     let mut machines = Vec::new();
     for life in &lives.lives {
         let Some((from, until)) = life.machine(now) else { continue };
@@ -24,7 +24,7 @@ pub fn machines(
             shape.push_str(" preemptible");
         }
         let (cpus, zone) = (cpus(&node), life.place.zone.clone());
-        machines.push(Machine { node, shape, zone, cpus, from, until });
+        machines.push(PaidMachine { node, shape, zone, cpus, from, until });
     }
     machines
 }

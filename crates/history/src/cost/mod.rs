@@ -10,7 +10,7 @@ mod money;
 mod prices;
 mod table;
 
-pub use attribute::{JobRun, Machine, Owner, Share, attribute, spread};
+pub use attribute::{JobRun, Owner, PaidMachine, Share, attribute, spread};
 pub use budget::{Budget, BudgetState, Period, Spending};
 pub use calendar::{Millis, date, day_name, day_start, month_start, next_day, next_month};
 pub use lives::{machines, runs};

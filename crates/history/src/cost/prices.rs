@@ -1,7 +1,7 @@
 //! `prices.yaml`: the hourly prices of machines.
 
 use super::money::Price;
-use slurmconf::yaml::{Node, Source, Value};
+use slurmconf::yaml::{Source, Value, YamlNode};
 use slurmconf::{Error, Result};
 use std::collections::BTreeMap;
 
@@ -15,6 +15,9 @@ const SHAPE_KEYS: [&str; 4] = ["hour", "ocpu", "memory_gb", "preemptible"];
 const PREEMPTIBLE: &str = " preemptible";
 
 /// Hourly prices by shape.
+///
+/// A flexible shape has the keys `ocpu` and `memory_gb`, because an operator copies both from the price list of the one cloud
+/// that sells machines by size, and its size is behind its name as in Cluster in the Cloud.
 ///
 /// ```
 /// use history::cost::Prices;
@@ -115,26 +118,26 @@ impl Prices {
     }
 }
 
-fn shape(source: &Source<'_>, name: &str, node: &Node) -> Result<ShapePrice> {
+fn shape(source: &Source<'_>, name: &str, node: &YamlNode) -> Result<ShapePrice> {
     if !matches!(node.value, Value::Map(_)) {
         return Ok(ShapePrice { rate: Rate::Hour(price(source, name, node)?), preemptible: None });
     }
     let entries = source.map(name, node)?;
     source.unknown_keys(name, entries, &SHAPE_KEYS).into_iter().next().map_or(Ok(()), Err)?;
     let known = |key: &'static str| {
-        Node::get(entries, key).map(|node| price(source, key, node)).transpose()
+        YamlNode::get(entries, key).map(|node| price(source, key, node)).transpose()
     };
     let rate = match (known("hour")?, known("ocpu")?, known("memory_gb")?) {
         (Some(hour), None, None) => Rate::Hour(hour),
         (None, Some(ocpu), Some(memory_gb)) => Rate::Sized { ocpu, memory_gb },
         _ => return Err(source.expected(name, "either hour, or ocpu and memory_gb", node)),
     };
-    let discount = Node::get(entries, "preemptible");
+    let discount = YamlNode::get(entries, "preemptible");
     let preemptible = discount.map(|node| discounted(source, rate, node)).transpose()?;
     Ok(ShapePrice { rate, preemptible })
 }
 
-fn discounted(source: &Source<'_>, rate: Rate, node: &Node) -> Result<Discount> {
+fn discounted(source: &Source<'_>, rate: Rate, node: &YamlNode) -> Result<Discount> {
     let percent = match &node.value {
         Value::Text(text) => text.strip_suffix('%').and_then(|text| text.parse().ok()),
         _ => None,
@@ -151,7 +154,7 @@ fn discounted(source: &Source<'_>, rate: Rate, node: &Node) -> Result<Discount> 
 }
 
 /// Reads an amount without rounding.
-fn price(source: &Source<'_>, what: &str, node: &Node) -> Result<Price> {
+fn price(source: &Source<'_>, what: &str, node: &YamlNode) -> Result<Price> {
     let text = match &node.value {
         Value::Integer(number) => Some(number.to_string()),
         // The shortest representation of a number is the text that was written, up to fifteen digits.

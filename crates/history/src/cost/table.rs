@@ -164,13 +164,13 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{JobRun, Machine, Prices, attribute};
+    use super::super::{JobRun, PaidMachine, Prices, attribute};
     use super::*;
 
     const HOUR: u64 = 3_600_000;
 
     fn table(by: By) -> String {
-        let machine = |node: &str, zone: &str, from: u64| Machine {
+        let machine = |node: &str, zone: &str, from: u64| PaidMachine {
             node: node.to_owned(),
             shape: "a".to_owned(),
             zone: Some(zone.to_owned()),

@@ -1,6 +1,6 @@
 //! Jobs of a timeline.
 
-use super::Lane;
+use super::NodeLane;
 use crate::life::Life;
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct JobBar {
 
 /// The bars of the jobs in this period: from Slurm's accounting, or else from the log of events.
 pub(super) fn bars(
-    lanes: &[Lane<'_>],
+    lanes: &[NodeLane<'_>],
     accounts: Vec<JobBar>,
     (from, to): (u64, u64),
     now: u64,

@@ -30,7 +30,7 @@ pub struct Selection {
 
 /// The lives of one node.
 #[derive(Clone, Debug)]
-pub struct Lane<'l> {
+pub struct NodeLane<'l> {
     /// The node.
     pub node: &'l str,
     /// Its lives, in order.
@@ -47,7 +47,7 @@ pub struct Timeline<'l> {
     /// The current time, until which open lives last.
     pub now: u64,
     /// The nodes, by name and number.
-    pub lanes: Vec<Lane<'l>>,
+    pub lanes: Vec<NodeLane<'l>>,
     /// The jobs, ordered by the time at which they started waiting.
     pub jobs: Vec<JobBar>,
     /// Pools that cooled down.
@@ -64,16 +64,16 @@ impl<'l> Timeline<'l> {
         let is_wanted = |node: &str| {
             selection.nodes.is_empty() || selection.nodes.iter().any(|wanted| wanted == node)
         };
-        let mut lanes: BTreeMap<(&str, u64, &str), Lane<'l>> = BTreeMap::new();
+        let mut lanes: BTreeMap<(&str, u64, &str), NodeLane<'l>> = BTreeMap::new();
         for life in &lives.lives {
             let end = life.end.as_ref().map_or(now, |end| end.at);
             let Some(node) = life.node.as_deref().filter(|node| is_wanted(node)) else { continue };
             if end >= from && life.begin() <= to {
                 let lane = lanes.entry(by_number(node));
-                lane.or_insert_with(|| Lane { node, lives: Vec::new() }).lives.push(life);
+                lane.or_insert_with(|| NodeLane { node, lives: Vec::new() }).lives.push(life);
             }
         }
-        let lanes: Vec<Lane<'l>> = lanes.into_values().collect();
+        let lanes: Vec<NodeLane<'l>> = lanes.into_values().collect();
         let jobs = jobs::bars(&lanes, accounts, (from, to), now);
         let in_time = |cooling: &&Cooling| (from..=to).contains(&cooling.at);
         let coolings = lives.coolings.iter().filter(in_time).collect();

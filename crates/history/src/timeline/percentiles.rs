@@ -1,7 +1,7 @@
 //! Percentiles of the durations of phases.
 
 use crate::life::Life;
-use crate::phase::{Phase, Span};
+use crate::phase::{Phase, PhaseSpan};
 
 /// Percentiles of the duration of one phase, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub(crate) fn ended_phases(life: &Life) -> Vec<(Phase, u64)> {
     }
     // Between its registration and its first job, a node does not wait for work.
     let works = spans.iter().position(|span| span.phase == Phase::Busy).unwrap_or_default();
-    let counts = |(index, span): &(usize, Span)| span.phase != Phase::Idle || *index >= works;
+    let counts = |(index, span): &(usize, PhaseSpan)| span.phase != Phase::Idle || *index >= works;
     let spans = spans.into_iter().enumerate().filter(counts);
     spans.map(|(_, span)| (span.phase, span.millis())).collect()
 }

@@ -2,9 +2,9 @@
 
 use super::percentiles::{PhaseTimes, phase_times};
 use super::time_format::{length, local};
-use super::{Lane, Timeline};
+use super::{NodeLane, Timeline};
 use crate::life::{Ending, Life};
-use crate::phase::{Phase, Span};
+use crate::phase::{Phase, PhaseSpan};
 use std::fmt::Write as _;
 
 /// Maximum number of lanes. The HTML page has all.
@@ -86,7 +86,7 @@ fn letter(phase: Phase) -> char {
     }
 }
 
-fn cells(lane: &Lane<'_>, timeline: &Timeline<'_>, width: usize) -> Vec<Cell> {
+fn cells(lane: &NodeLane<'_>, timeline: &Timeline<'_>, width: usize) -> Vec<Cell> {
     let mut columns = vec![Column::default(); width];
     for life in &lane.lives {
         for span in life.phases(timeline.now.min(timeline.to)) {
@@ -117,7 +117,7 @@ fn column(timeline: &Timeline<'_>, width: usize, at: u64) -> usize {
 }
 
 /// Adds a period to the columns that it overlaps.
-fn add(columns: &mut [Column], timeline: &Timeline<'_>, span: &Span) {
+fn add(columns: &mut [Column], timeline: &Timeline<'_>, span: &PhaseSpan) {
     let (from, to) = (span.from.max(timeline.from), span.to.min(timeline.to));
     let width = columns.len();
     let (first, last) = (column(timeline, width, from), column(timeline, width, to));

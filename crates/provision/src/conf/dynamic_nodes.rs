@@ -44,7 +44,7 @@ fn definition(node: &Node, roster: &Roster<'_>) -> Option<NodeDef> {
         return None;
     }
     let made = || NodeDef {
-        state: node.state.is_cloud().then_some(slurmconf::NodeState::Cloud),
+        state: node.state.is_cloud().then_some(slurmconf::ConfiguredState::Cloud),
         ..NodeDef::default()
     };
     let mut def = configured.cloned().unwrap_or_else(made);

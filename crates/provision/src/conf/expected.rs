@@ -1,7 +1,7 @@
 //! Verifies that slurmctld runs with the expected nodes.
 
 use hostlist::{Hostlist, NodeName};
-use slurmconf::{Config, NodeDef, NodeState};
+use slurmconf::{Config, ConfiguredState, NodeDef};
 use slurmctl::{Controller, Error, ErrorKind, Node};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -135,7 +135,7 @@ impl Expected {
 
 /// True for nodes that slurmctld always shows if it can resolve their names.
 fn is_fixed(def: &NodeDef) -> bool {
-    !def.is_cloud() && def.state != Some(NodeState::Future)
+    !def.is_cloud() && def.state != Some(ConfiguredState::Future)
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ pub fn default_partition(wanted: Option<&str>, cluster: &Cluster) -> Option<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slurmconf::{Flavor, Limits, Shapes, generate};
+    use slurmconf::{Limits, Memory, NodeShape, Shapes, generate};
 
     fn config(text: &str) -> Config {
         Config::parse(text).unwrap()
@@ -141,9 +141,7 @@ mod tests {
         let text = include_str!("../../../../examples/openstack/limits.yaml");
         let mut shapes = Shapes::new();
         for name in ["m1.large", "g1.a100"] {
-            let arch = "x86_64".to_owned();
-            let flavor = Flavor { vcpus: 4, memory: 8192, gres: String::new(), arch };
-            shapes.insert(name, flavor);
+            shapes.insert(name, NodeShape::new(4, Memory::Nominal(8192)));
         }
         let limits = Limits::read("limits.yaml", text).unwrap();
         let cluster = generate(&limits, &shapes, &slurmconf::GenerateOptions::default()).unwrap();
@@ -154,9 +152,12 @@ mod tests {
     #[test]
     fn persistent_nodes_that_nobody_starts_are_reported() {
         let limits = Limits::read("limits.yaml", "g: {shape: VM.Standard2.1, min: 2, max: 4}\n");
-        let cluster =
-            generate(&limits.unwrap(), &Shapes::oci(), &slurmconf::GenerateOptions::default())
-                .unwrap();
+        let cluster = generate(
+            &limits.unwrap(),
+            &slurm_testbed::shapes(),
+            &slurmconf::GenerateOptions::default(),
+        )
+        .unwrap();
         let text = unstarted(&cluster, &config("NodeName=g-0001 Features=shape=S\n")).unwrap();
         assert!(text.starts_with("g-0002: new persistent nodes"), "{text}");
         assert_eq!(unstarted(&cluster, &config("NodeName=g-[0001-0002]\n")), None);
@@ -198,7 +199,8 @@ mod tests {
     fn generic_resources_that_slurm_does_not_know_are_reported() {
         let cluster = |limits: &str| {
             let limits = Limits::read("limits.yaml", limits).unwrap();
-            generate(&limits, &Shapes::oci(), &slurmconf::GenerateOptions::default()).unwrap()
+            generate(&limits, &slurm_testbed::shapes(), &slurmconf::GenerateOptions::default())
+                .unwrap()
         };
         let gpu = cluster("g: {shape: VM.Standard2.1, max: 1, gres: 'gpu:a100:2'}\n");
         let text = |conf: &str| missing_gres(&gpu, &config(conf));

@@ -17,10 +17,10 @@ pub(crate) use expected::{Expected, Patience};
 pub use fit::{
     default_partition, duplicate_partitions, gres_types, missing_gres, unlaunchable, unstarted,
 };
-pub use known_shapes::known_shapes;
+pub use known_shapes::{built_in_shapes, known_shapes, node_shape};
 pub use lock::ConfLock;
 pub use marked_file::{MarkedFile, MarkerError};
 pub use planned::{bad_conf, nodes_in_use, planned_section, suspend_exclusions, written_conf};
 pub use prove::{Proof, ProofFailure, Trial};
-pub use rollback::{Applied, Verdict, is_unapplied};
+pub use rollback::{Applied, Verification, is_unapplied};
 pub use unfit_jobs::unfit_jobs;

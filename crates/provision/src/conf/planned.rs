@@ -1,14 +1,16 @@
 //! The changes of a plan to slurm.conf, and the reasons for refusing them.
 
 use super::MarkedFile;
-use crate::plan::{self, File, FileStep, Plan, Refusal, ReportStep, Step};
+use crate::plan::{self, FileStep, Plan, Refusal, ReportStep, Step, WrittenFile};
 use slurmconf::{Cluster, Config, Document, Markers, SlurmVersion};
 
 /// The text of slurm.conf that the plan writes.
 #[must_use]
 pub fn written_conf(plan: &Plan) -> Option<&[u8]> {
     plan.steps().find_map(|step| match step {
-        Step::File(FileStep::Write { which: File::SlurmConf, text, .. }) => Some(text.as_slice()),
+        Step::File(FileStep::Write { which: WrittenFile::SlurmConf, text, .. }) => {
+            Some(text.as_slice())
+        }
         _ => None,
     })
 }

@@ -3,9 +3,11 @@
 use super::MarkedFile;
 use super::{Expected, Patience};
 use crate::failure::chain;
-use crate::plan::{File, FileStep, MachineStep, Notification, Operation, Plan, Reload, Step};
+use crate::plan::{
+    FileStep, MachineStep, Notification, Operation, Plan, Reload, Step, WrittenFile,
+};
 use crate::report::Report;
-use crate::state::{self, Document, State, atomic_write};
+use crate::state::{self, State, StateFile, atomic_write};
 use hostlist::{Hostlist, NodeName};
 use slurmconf::{Changes, Config, Markers, diff};
 use slurmctl::Controller;
@@ -28,7 +30,7 @@ pub struct Applied<'a> {
 
 /// The result of the verification.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct Verification {
     /// Why the file was rolled back, and the result; empty if slurmctld runs with the new file.
     pub rolled_back: Vec<String>,
     /// A problem that a rollback would not solve.
@@ -37,13 +39,13 @@ pub struct Verdict {
 
 impl Applied<'_> {
     /// Verifies that slurmctld runs with the new file, or else restores the previous one.
-    pub async fn verify_or_roll_back(&self, report: &Report) -> Verdict {
+    pub async fn verify_or_roll_back(&self, report: &Report) -> Verification {
         let how = self.plan.steps().find_map(|step| match step.notification() {
             Some(Notification::Reload(how)) => Some(*how),
             _ => None,
         });
-        let Some(how) = how.filter(|_| self.is_written()) else { return Verdict::default() };
-        let mut verdict = Verdict::default();
+        let Some(how) = how.filter(|_| self.is_written()) else { return Verification::default() };
+        let mut verdict = Verification::default();
         let why = if report.slurm_refused {
             let answers = self.slurm.ping().await.unwrap_or(false);
             Some(refused(how, answers, self.plan.operation))
@@ -63,7 +65,7 @@ impl Applied<'_> {
     pub fn is_written(&self) -> bool {
         let now = std::fs::read(&self.marked.path).ok();
         self.plan.steps().any(|step| match step {
-            Step::File(FileStep::Write { which: File::SlurmConf, text, .. }) => {
+            Step::File(FileStep::Write { which: WrittenFile::SlurmConf, text, .. }) => {
                 now.as_ref() == Some(text)
             }
             _ => false,
@@ -75,7 +77,7 @@ impl Applied<'_> {
         let now = std::fs::read(&self.marked.path).map(slurmconf::Document::parse);
         let now = now.ok().and_then(|file| file.section(Markers::NODES).ok());
         if now.as_deref() == Some(self.section) {
-            let _ = state.change(Document::AppliedConf, &mut |_| self.section.to_owned());
+            let _ = state.change(StateFile::AppliedConf, &mut |_| self.section.to_owned());
         }
     }
 
@@ -134,7 +136,7 @@ impl Applied<'_> {
 /// has.
 #[must_use]
 pub fn is_unapplied(state: &dyn State, marked: &MarkedFile) -> bool {
-    let applied = state.load(Document::AppliedConf).ok().flatten();
+    let applied = state.load(StateFile::AppliedConf).ok().flatten();
     applied.zip(marked.section().ok()).is_some_and(|(applied, now)| !is_same(&applied, &now))
 }
 
@@ -255,7 +257,7 @@ mod tests {
     fn what_somebody_else_wrote_is_not_rolled_back() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("slurm.conf");
-        let (which, summary, drops) = (File::SlurmConf, String::new(), Vec::new());
+        let (which, summary, drops) = (WrittenFile::SlurmConf, String::new(), Vec::new());
         let (before, text) = (b"old".to_vec(), b"new".to_vec());
         let write = Step::File(FileStep::Write { which, before, text, summary, drops });
         let plan = Plan::new(Operation::Resize).stage(Stage::new("write", vec![write]));

@@ -5,7 +5,7 @@ use super::stage::Executor;
 use crate::addresses;
 use crate::cooldown::Cooldowns;
 use crate::failure::chain;
-use crate::plan::{File, hosts, inventory_ini, inventory_json, machines, rewritten};
+use crate::plan::{WrittenFile, hosts, inventory_ini, inventory_json, machines, rewritten};
 use crate::state::atomic_write;
 use crate::world::{Fleet, Roster, World};
 use cloud_core::{Error, InstanceFilter};
@@ -14,19 +14,25 @@ use std::path::{Path, PathBuf};
 use tokio::time::timeout_at;
 
 impl Executor<'_> {
-    fn path(&self, which: File) -> Option<PathBuf> {
+    fn path(&self, which: WrittenFile) -> Option<PathBuf> {
         let files = self.tools.files;
         match which {
-            File::SlurmConf => files.slurm_conf.clone(),
-            File::Hosts => files.hosts.clone(),
-            File::Inventory => files.inventory.clone(),
-            File::Topology => files.topology.clone(),
+            WrittenFile::SlurmConf => files.slurm_conf.clone(),
+            WrittenFile::Hosts => files.hosts.clone(),
+            WrittenFile::Inventory => files.inventory.clone(),
+            WrittenFile::Topology => files.topology.clone(),
         }
     }
 
     /// Writes a file of the plan, unless somebody else has changed it since it was read: the plan may have waited for jobs,
     /// and no line of others may be lost.
-    pub(super) fn write(&mut self, which: File, before: &[u8], text: &[u8], drops: Vec<NodeName>) {
+    pub(super) fn write(
+        &mut self,
+        which: WrittenFile,
+        before: &[u8],
+        text: &[u8],
+        drops: Vec<NodeName>,
+    ) {
         if let Some(path) = self.path(which)
             && !(self.is_still(&path, before) && self.replace(&path, text))
         {
@@ -34,10 +40,10 @@ impl Executor<'_> {
         }
         self.dropped.extend(drops);
         match which {
-            File::SlurmConf => {
+            WrittenFile::SlurmConf => {
                 self.written = rewritten(self.conf.config(), before, text).ok();
             }
-            File::Hosts | File::Inventory | File::Topology => {}
+            WrittenFile::Hosts | WrittenFile::Inventory | WrittenFile::Topology => {}
         }
     }
 
@@ -69,7 +75,7 @@ impl Executor<'_> {
     }
 
     /// Generates a file from a new observation of the cloud, and writes it if it changed.
-    pub(super) async fn refresh(&mut self, which: File) {
+    pub(super) async fn refresh(&mut self, which: WrittenFile) {
         let Some(path) = self.path(which) else {
             return;
         };
@@ -87,7 +93,7 @@ impl Executor<'_> {
     /// The new text of a file. None if it has that text already.
     async fn anew(
         &self,
-        which: File,
+        which: WrittenFile,
         path: &Path,
     ) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error>> {
         let written = self.written.as_ref().map(Roster::new);
@@ -110,12 +116,12 @@ impl Executor<'_> {
             read => read?,
         };
         let new = match which {
-            File::SlurmConf | File::Topology => return Ok(None),
-            File::Hosts => hosts(&old, &machines, None)?,
-            File::Inventory if path.extension().is_some_and(|end| end == "json") => {
+            WrittenFile::SlurmConf | WrittenFile::Topology => return Ok(None),
+            WrittenFile::Hosts => hosts(&old, &machines, None)?,
+            WrittenFile::Inventory if path.extension().is_some_and(|end| end == "json") => {
                 format!("{:#}\n", inventory_json(&machines, conf)).into_bytes()
             }
-            File::Inventory => inventory_ini(&machines, conf).into_bytes(),
+            WrittenFile::Inventory => inventory_ini(&machines, conf).into_bytes(),
         };
         Ok((new != old).then_some(new))
     }

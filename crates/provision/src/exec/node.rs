@@ -63,7 +63,7 @@ pub(super) struct NodeWork<'a> {
     launching: Option<LocalBoxFuture<'a, Launched>>,
     ending: Option<LocalBoxFuture<'a, Ended>>,
     /// Where the last launch was asked for.
-    pub(super) place: history::Place,
+    pub(super) place: history::RecordedPlace,
     starting: Option<LocalBoxFuture<'a, Result<(), Error>>>,
     pub(super) instance: Option<InstanceId>,
     pub(super) address: Option<IpAddr>,
@@ -97,7 +97,7 @@ impl<'a> NodeWork<'a> {
             presumed_lost: false,
             launching: None,
             ending: None,
-            place: history::Place::default(),
+            place: history::RecordedPlace::default(),
             starting: None,
             instance: None,
             address: None,
@@ -238,7 +238,7 @@ impl<'a> NodeWork<'a> {
     }
 
     /// Notes that the cloud has refused a launch, at once or later.
-    pub(super) fn note_refused(&self, cause: Cause, detail: &str, place: history::Place) {
+    pub(super) fn note_refused(&self, cause: Cause, detail: &str, place: history::RecordedPlace) {
         let event = self.event(EventKind::LaunchFailed).because(detail).caused_by(cause.as_str());
         self.note_for_jobs(event.in_place(place));
     }

@@ -6,7 +6,7 @@ use crate::budget;
 use crate::cause::Cause;
 use crate::failure::chain;
 use crate::site::Site;
-use crate::state::{Document, State as _, StateDir, cooldowns};
+use crate::state::{State as _, StateDir, StateFile, cooldowns};
 use crate::world::{Fleet, Roster};
 use cloud_core::{InstanceFilter, Limit, Provider};
 use history::Lives;
@@ -45,7 +45,7 @@ pub struct Sources<'a> {
 pub async fn gather<'a>(sources: &Sources<'a>, wanted: Option<JobRef>) -> Facts<'a> {
     let slurm = sources.slurm;
     let (nodes, jobs, fleet) = tokio::join!(slurm.nodes(None), jobs(slurm, wanted), fleet(sources));
-    let text = StateDir::read_only(sources.state_dir).load(Document::Cooldowns);
+    let text = StateDir::read_only(sources.state_dir).load(StateFile::Cooldowns);
     let cooldowns = text.map(|text| cooldowns::read(text.as_deref()));
     let cooldowns = cooldowns.map_err(|error| chain(&error));
     let events = history::read_at_most(sources.state_dir, LATELY);

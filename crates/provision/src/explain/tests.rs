@@ -180,7 +180,8 @@ fn the_admin_comment_is_the_first_sentence() {
 fn a_pool_that_said_no_is_told_with_tries_and_the_next_one() {
     let cooling = |minutes: u64| {
         let at = now() - Duration::from_mins(minutes);
-        let place = history::Place { shape: Some("m1.large".to_owned()), ..Default::default() };
+        let place =
+            history::RecordedPlace { shape: Some("m1.large".to_owned()), ..Default::default() };
         Event::new(at, "r", EventKind::Cooling).in_place(place)
     };
     let scene = Scene::new().wants(2).with(|scene| {

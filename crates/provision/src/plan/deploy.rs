@@ -1,10 +1,12 @@
 //! Persistent nodes that are to be there.
 
-use super::{Begin, File, FileStep, Operation, Plan, Refusal, Stage, Step, bring_up::bring_up};
+use super::{
+    Begin, FileStep, Operation, Plan, Refusal, Stage, Step, WrittenFile, bring_up::bring_up,
+};
 use crate::order::by_number;
 use crate::world::{Roster, World};
 use hostlist::NodeName;
-use slurmconf::{NodeDef, NodeState};
+use slurmconf::{ConfiguredState, NodeDef};
 
 /// Plans the start of persistent nodes: these, or all of slurm.conf that are not elastic and say
 /// what machine they are.
@@ -41,8 +43,8 @@ pub(super) fn with_files(plan: Plan, world: World<'_>) -> Plan {
 /// The files that hold addresses, worked out anew.
 pub(super) fn refresh() -> Vec<Step> {
     vec![
-        Step::File(FileStep::Refresh { which: File::Inventory }),
-        Step::File(FileStep::Refresh { which: File::Hosts }),
+        Step::File(FileStep::Refresh { which: WrittenFile::Inventory }),
+        Step::File(FileStep::Refresh { which: WrittenFile::Hosts }),
     ]
 }
 
@@ -55,7 +57,7 @@ pub(super) fn persistent(conf: &Roster<'_>) -> Vec<NodeName> {
                 known.value("shape").or_else(|| known.value("flavor")).is_some()
             })
         };
-        let stays = |def: &NodeDef| !def.is_cloud() && def.state != Some(NodeState::Future);
+        let stays = |def: &NodeDef| !def.is_cloud() && def.state != Some(ConfiguredState::Future);
         conf.get(name).is_some_and(|def| stays(def) && machine(def))
     };
     conf.nodes().into_iter().filter(is_persistent).collect()

@@ -2,7 +2,7 @@
 
 use hostlist::Hostlist;
 use slurmconf::{
-    Cluster, Config, DefinitionKind, Document, Error, Line, Markers, NodeState, SlurmVersion,
+    Cluster, Config, ConfiguredState, DefinitionKind, Document, Error, Line, Markers, SlurmVersion,
     Statement, SuspendTime,
 };
 use std::fmt::Write as _;
@@ -39,7 +39,7 @@ pub(super) fn with_exclusions(
     let new = below_defaults(document, &text)?;
     let mut always = Hostlist::new();
     for def in &new.nodes {
-        if !def.is_cloud() && def.state != Some(NodeState::Future) {
+        if !def.is_cloud() && def.state != Some(ConfiguredState::Future) {
             always.append(&def.names);
         }
     }

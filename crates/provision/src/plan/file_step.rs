@@ -8,7 +8,7 @@ pub enum FileStep {
     /// Write a file whole.
     Write {
         /// Which.
-        which: File,
+        which: WrittenFile,
         /// The text that it was planned from: a file that has another by then is somebody else's to change.
         before: Vec<u8>,
         /// Its text, in bytes: comments of others may be in any encoding.
@@ -21,13 +21,13 @@ pub enum FileStep {
     /// Work a file out anew from the next listing of the cloud, and write it if it changed.
     Refresh {
         /// Which.
-        which: File,
+        which: WrittenFile,
     },
 }
 
 /// A file that we write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum File {
+pub enum WrittenFile {
     /// slurm.conf, between the markers.
     SlurmConf,
     /// Our block in /etc/hosts.

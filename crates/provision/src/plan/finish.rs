@@ -5,12 +5,14 @@ use super::exclusions::node_section;
 use super::removal::removal;
 use super::resize::summary;
 use super::unapplied::ApplyOptions;
-use super::{Begin, File, FileStep, Notification, Operation, Plan, Reload, Stage, Step, unapplied};
+use super::{
+    Begin, FileStep, Notification, Operation, Plan, Reload, Stage, Step, WrittenFile, unapplied,
+};
 use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
 use slurmconf::{
-    Action, Changes, Cluster, Config, Document, Markers, NodeState, SlurmVersion, diff,
+    Action, Changes, Cluster, Config, ConfiguredState, Document, Markers, SlurmVersion, diff,
 };
 use std::time::Duration;
 
@@ -64,7 +66,7 @@ pub fn finish(request: &Finish<'_>, world: World<'_>) -> slurmconf::Result<Plan>
     let (before, text) = (request.document.as_bytes().to_vec(), new.as_bytes().to_vec());
     let summary = summary(&changes.added, &changes.removed);
     let write = Step::File(FileStep::Write {
-        which: File::SlurmConf,
+        which: WrittenFile::SlurmConf,
         before,
         text,
         summary,
@@ -102,7 +104,7 @@ impl Proposed {
 pub(super) fn leaving(changes: &Changes, before: &Config, world: World<'_>) -> Vec<NodeName> {
     let index = before.index();
     let future = |node: &NodeName| {
-        index.get(node.as_str()).is_some_and(|it| it.state == Some(NodeState::Future))
+        index.get(node.as_str()).is_some_and(|it| it.state == Some(ConfiguredState::Future))
     };
     let names = changes.removed.iter().filter_map(|name| NodeName::new(&name).ok());
     by_number(names.filter(|node| !future(node) || world.node(node).is_some()))

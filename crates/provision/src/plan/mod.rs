@@ -36,7 +36,7 @@ pub use deploy::deploy;
 pub use exclusions::node_section;
 pub(crate) use exclusions::{excluded_outside, rewritten};
 pub use failed::failed;
-pub use file_step::{File, FileStep};
+pub use file_step::{FileStep, WrittenFile};
 pub use finding::{Finding, FindingKind, Handling};
 pub use finish::{Finish, finish};
 pub use hosts::{HostsError, hosts};

@@ -1,8 +1,8 @@
 //! Plans for people: a line for each step.
 
 use super::{
-    Begin, Clear, File, FileStep, Finding, FindingKind, Handling, MachineStep, Plan, ReportStep,
-    SlurmStep, Stage, Step,
+    Begin, Clear, FileStep, Finding, FindingKind, Handling, MachineStep, Plan, ReportStep,
+    SlurmStep, Stage, Step, WrittenFile,
 };
 use crate::order::by_number;
 use crate::site::{Place, Wanted};
@@ -206,7 +206,7 @@ fn folded(nodes: &[NodeName]) -> String {
     by_number(nodes.iter().cloned()).iter().collect::<Hostlist>().to_string()
 }
 
-impl fmt::Display for File {
+impl fmt::Display for WrittenFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::SlurmConf => "slurm.conf",

@@ -7,7 +7,7 @@ use super::conf::{Addition, edited};
 use super::removal::{Removal, removal};
 use super::unapplied::ApplyOptions;
 use super::{
-    Begin, File, FileStep, MachineStep, Operation, Plan, Refusal, SlurmStep, Stage, Step,
+    Begin, FileStep, MachineStep, Operation, Plan, Refusal, SlurmStep, Stage, Step, WrittenFile,
     deploy::{persistent, refresh},
     unapplied,
 };
@@ -257,13 +257,13 @@ impl Change {
         }
         // slurmctld runs without nodes whose names it cannot look up when it reads its file.
         let hosts = (!launch.is_empty() || !later.is_empty())
-            .then_some(Step::File(FileStep::Refresh { which: File::Hosts }));
+            .then_some(Step::File(FileStep::Refresh { which: WrittenFile::Hosts }));
         let reload = hosts.into_iter().chain([unapplied::take_up(version)]).collect();
         if !unreported.is_empty() {
             later.push(Step::Slurm(SlurmStep::ReportAddresses { nodes: unreported }));
         }
         let write = Step::File(FileStep::Write {
-            which: File::SlurmConf,
+            which: WrittenFile::SlurmConf,
             before: document.as_bytes().to_vec(),
             text: self.text.unwrap_or_default(),
             summary: self.summary,

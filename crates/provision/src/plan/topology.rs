@@ -1,6 +1,6 @@
 //! Where machines are, as Slurm's topology: a tree of zones and of what the clouds show inside of them.
 
-use super::{Begin, File, FileStep, Notification, Plan, Reload, Stage, Step};
+use super::{Begin, FileStep, Notification, Plan, Reload, Stage, Step, WrittenFile};
 use crate::interruption::location_of;
 use crate::world::World;
 use cloud_core::{Instance, InstanceState};
@@ -75,7 +75,7 @@ fn place_of(switches: &[String]) -> String {
 }
 
 fn written(plan: Plan, before: &[u8], text: Vec<u8>) -> Plan {
-    let (which, before, drops) = (File::Topology, before.to_vec(), Vec::new());
+    let (which, before, drops) = (WrittenFile::Topology, before.to_vec(), Vec::new());
     let summary = "places of nodes".to_owned();
     let write = Step::File(FileStep::Write { which, before, text, summary, drops });
     let reload = Step::notify([], Notification::Reload(Reload::Reconfigure));

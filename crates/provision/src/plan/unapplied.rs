@@ -4,7 +4,7 @@ use super::{Begin, Notification, Plan, Refusal, Reload, SlurmStep, Stage, Step};
 use crate::order::by_number;
 use crate::world::World;
 use hostlist::NodeName;
-use slurmconf::{NodeDef, NodeState, SlurmVersion};
+use slurmconf::{ConfiguredState, NodeDef, SlurmVersion};
 use slurmctl::{Node, StateFlag};
 
 /// The nodes that slurmctld has yet to take up or to drop.
@@ -40,8 +40,8 @@ pub(super) fn unapplied(version: Option<SlurmVersion>, world: World<'_>) -> Unap
     let shown = version.is_some_and(|version| !version.needs_cloud_parameters())
         || slurm.values().any(asleep);
     let counts = |def: &NodeDef| match def.state {
-        Some(NodeState::Future) => false,
-        Some(NodeState::Cloud) => shown,
+        Some(ConfiguredState::Future) => false,
+        Some(ConfiguredState::Cloud) => shown,
         _ => true,
     };
     let missing = world

@@ -10,7 +10,7 @@ const BLOCK: [u8; 4096] = [0; 4096];
 
 /// The ids of a user and its groups.
 #[derive(Clone, Debug)]
-pub struct Account {
+pub struct UserIds {
     /// The user id.
     pub id: u32,
     /// The group ids.
@@ -30,7 +30,7 @@ pub enum Unwritable {
     Failed(io::Error),
 }
 
-impl Account {
+impl UserIds {
     /// Checks whether the user can create files in a directory. The test leaves no file behind.
     pub fn writes_into(&self, directory: &Path) -> Result<(), Unwritable> {
         let found = metadata(directory).map_err(|error| match error.kind() {
@@ -92,8 +92,8 @@ mod tests {
     use std::fs::{self, Permissions, set_permissions};
     use std::os::unix::fs::PermissionsExt as _;
 
-    fn account(id: u32) -> Account {
-        Account { id, groups: vec![id], is_ours: true }
+    fn account(id: u32) -> UserIds {
+        UserIds { id, groups: vec![id], is_ours: true }
     }
 
     #[test]

@@ -54,9 +54,9 @@ fn offered(offered: &[Shape], wanted: Wanted<'_>) -> Vec<Check> {
     for zone in unknown(&wanted, &zones) {
         let all = names(&zones);
         let term = description.zone_term;
+        let help = description.zone_help.map(|help| format!(" or, {help}")).unwrap_or_default();
         checks.push(Check::fail(format!(
-            "nodes are to be in {term} {zone}, and the cloud has {all}: change `zone` in limits.yaml or, where that is a \
-             number, set ad_root to what these have before their number"
+            "nodes are to be in {term} {zone}, and the cloud has {all}: change `zone` in limits.yaml{help}"
         )));
     }
     for zone in unknown(&others, &zones) {
@@ -199,6 +199,7 @@ mod tests {
     /// A cloud with a limit of cores for each kind of shape.
     fn description() -> Description {
         let mut description = Description::new("a cloud");
+        description.zone_help = Some("where that is a number, set the prefix");
         description.limit_of = |shape| {
             let (kind, _) = shape.as_str().strip_prefix("VM.")?.split_once('.')?;
             let name = format!("{}-core-count", kind.to_lowercase());
@@ -275,7 +276,9 @@ mod tests {
         let usual = "shape=VM.Standard2.1,ad=1";
         assert_eq!(found(usual, "Uocm:PHX-AD-"), "well");
         assert!(found(usual, "Nope:AD-").contains("Nope:AD-1, and the cloud has Uocm:PHX-AD-1"));
-        assert!(found(usual, "").contains("set ad_root"));
+        assert!(
+            found(usual, "").ends_with("in limits.yaml or, where that is a number, set the prefix")
+        );
         assert!(found("shape=VM.Odd.1,ad=1", "Uocm:PHX-AD-").contains("no VM.Odd.1 in"));
         assert_eq!(found("shape=VM.Standard2.1", ""), "", "the cloud chooses");
     }

@@ -80,7 +80,7 @@ fn counts(list: &GresList) -> BTreeMap<String, u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use slurmconf::{Flavor, GenerateOptions, Limits, generate};
+    use slurmconf::{GenerateOptions, Limits, Memory, NodeShape, generate};
 
     /// The nodes for which a shape is too small.
     fn small(limits: &str, shapes: &Shapes, fallback: &[Fallback]) -> usize {
@@ -108,7 +108,11 @@ mod tests {
             (large, "VM.Nosuch", false),
             ("VM.GPU2.1: {1: 1}", "VM.Standard2.24", true),
         ] {
-            assert_eq!(small(limits, &Shapes::oci(), &to(shape)), usize::from(wrong), "{shape}");
+            assert_eq!(
+                small(limits, &slurm_testbed::shapes(), &to(shape)),
+                usize::from(wrong),
+                "{shape}"
+            );
         }
     }
 
@@ -117,8 +121,8 @@ mod tests {
         for (gres, wrong) in [("gpu:4", true), ("", false)] {
             let mut shapes = Shapes::new();
             for (name, gres) in [("g1.a100", gres), ("m1.xlarge", "")] {
-                let (gres, arch) = (gres.to_owned(), "x86_64".to_owned());
-                shapes.insert(name, Flavor { vcpus: 8, memory: 64_000, gres, arch });
+                let shape = NodeShape::new(8, Memory::Nominal(64_000));
+                shapes.insert(name, NodeShape { gres: gres.to_owned(), ..shape });
             }
             let limits = "gpu: {shape: g1.a100, max: 8, gres: 'gpu:a100:4'}";
             assert_eq!(small(limits, &shapes, &to("m1.xlarge")), usize::from(wrong), "{gres}");
@@ -140,9 +144,9 @@ mod tests {
         let shapes = shapes_named(settings);
         assert!(!shapes.is_empty(), "the example shows how to name a shape");
         for shape in shapes {
-            assert!(Shapes::oci().get(shape).is_some(), "{shape}");
-            assert_eq!(small(limits, &Shapes::oci(), &to(shape)), 0, "{shape}");
+            assert!(slurm_testbed::shapes().get(shape).is_some(), "{shape}");
+            assert_eq!(small(limits, &slurm_testbed::shapes(), &to(shape)), 0, "{shape}");
         }
-        assert_eq!(small(limits, &Shapes::oci(), &to("VM.Standard2.1")), 1, "too small");
+        assert_eq!(small(limits, &slurm_testbed::shapes(), &to("VM.Standard2.1")), 1, "too small");
     }
 }

@@ -12,7 +12,7 @@ mod host;
 mod programs;
 mod slurm;
 
-pub use access::{Account, Unwritable};
+pub use access::{Unwritable, UserIds};
 pub use cloud::CloudFacts;
 pub use host::{Access, ConfigOwner, HostFacts, unresolved};
 pub use programs::{Alias, program_problems};

@@ -24,7 +24,7 @@ pub use rebuild::{preview_rebuild, rebuild, rebuild_targets};
 pub(crate) use reconcile::read as read_sightings;
 pub use reconcile::{preview_reconcile, reconcile};
 pub use reported::newly_reported;
-pub use request::{Request, RequestError, StopReason, execute, preview};
+pub use request::{RequestError, RunRequest, StopReason, execute, preview};
 
 use crate::exec::LAST_ANSWERS;
 use crate::report::Report;

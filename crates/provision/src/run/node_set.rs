@@ -4,7 +4,7 @@ use super::Run;
 use super::locks::HAND_WAIT;
 use super::observe::{Observation, SlurmQuery};
 use super::pass::{cancelled, merge, report_busy};
-use super::request::{Request, RequestError};
+use super::request::{RequestError, RunRequest};
 use crate::cause::Cause;
 use crate::plan::{Plan, ReportStep, Stage, Step};
 use crate::report::Report;
@@ -20,7 +20,7 @@ use tokio::time::Instant;
 /// bounds the repetitions.
 pub(super) async fn change_nodes(
     run: &Run<'_>,
-    request: &Request<'_>,
+    request: &RunRequest<'_>,
     deadline: Instant,
 ) -> Result<Report, RequestError> {
     let first = request.plan(run.observe().await.world(run))?;

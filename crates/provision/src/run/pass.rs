@@ -219,10 +219,11 @@ mod tests {
         let (observation, deadline) =
             (run.observe().await, Instant::now() + Duration::from_mins(1));
         stop.cancel();
-        let (which, summary, drops) = (crate::plan::File::SlurmConf, String::new(), Vec::new());
+        let (which, summary, drops) =
+            (crate::plan::WrittenFile::SlurmConf, String::new(), Vec::new());
         let (before, text) = (Vec::new(), Vec::new());
         let write = Step::File(FileStep::Write { which, before, text, summary, drops });
-        let refresh = Step::File(FileStep::Refresh { which: crate::plan::File::Hosts });
+        let refresh = Step::File(FileStep::Refresh { which: crate::plan::WrittenFile::Hosts });
         let plan = Plan::new(Operation::Finish)
             .stage(Stage::new("write", vec![write]))
             .stage(Stage::new(

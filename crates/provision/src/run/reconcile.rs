@@ -7,7 +7,7 @@ use super::telemetry::Telemetry;
 use crate::failure::chain;
 use crate::plan::{self, FindingKind, Plan, Sightings, Step, with_topology, without_reservations};
 use crate::report::Report;
-use crate::state::{Document, atomic_write, change_soon};
+use crate::state::{StateFile, atomic_write, change_soon};
 use hostlist::NodeName;
 use slurmctl::Reservation;
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,7 +107,7 @@ struct Memory {
 impl Memory {
     fn load(run: &Run<'_>) -> Self {
         let mut troubles = Vec::new();
-        let text = run.tools.state.load(Document::Sightings).unwrap_or_else(|error| {
+        let text = run.tools.state.load(StateFile::Sightings).unwrap_or_else(|error| {
             troubles.push(format!("cannot read the sightings of the last run: {}", chain(&error)));
             None
         });
@@ -120,7 +120,7 @@ impl Memory {
 
     fn store(&mut self, run: &Run<'_>, seen: &Sightings) {
         let text = written(seen);
-        let changed = change_soon(run.tools.state, Document::Sightings, &mut |_| text.clone());
+        let changed = change_soon(run.tools.state, StateFile::Sightings, &mut |_| text.clone());
         let why = match changed {
             Ok(true) => return,
             Ok(false) => "another process is about it".to_owned(),

@@ -1,15 +1,15 @@
 //! Findings that are only reported. Each is logged once, and again when it reappears.
 
 use crate::plan::{Finding, Handling};
-use crate::state::{Document, State};
+use crate::state::{State, StateFile};
 
 /// Stores the findings that are only reported, and returns the new ones, one line each.
 pub fn newly_reported(state: &dyn State, findings: &[Finding]) -> Vec<String> {
-    let before = state.load(Document::Reported).ok().flatten().unwrap_or_default();
+    let before = state.load(StateFile::Reported).ok().flatten().unwrap_or_default();
     let reported = findings.iter().filter(|finding| finding.handling == Handling::Reported);
     let now: Vec<String> = reported.map(|finding| finding.to_string().replace('\n', " ")).collect();
     // Without the state, the next run logs the same lines again.
-    let _ = state.change(Document::Reported, &mut |_| now.join("\n"));
+    let _ = state.change(StateFile::Reported, &mut |_| now.join("\n"));
     now.into_iter().filter(|line| !before.lines().any(|known| known == line)).collect()
 }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// What is asked for.
 #[derive(Debug)]
-pub enum Request<'a> {
+pub enum RunRequest<'a> {
     /// Start nodes. Those that cannot start are returned to Slurm immediately, with the reason.
     Start {
         /// The nodes.
@@ -83,7 +83,7 @@ pub enum RequestError {
     Refused(#[from] Refusal),
 }
 
-impl Request<'_> {
+impl RunRequest<'_> {
     /// The first word of the run in the log of events.
     fn name(&self) -> &'static str {
         match self {
@@ -130,32 +130,35 @@ impl Request<'_> {
 /// Observes, and returns the plan that [`execute`] would begin with. Changes nothing.
 pub async fn preview(
     run: &Run<'_>,
-    request: &Request<'_>,
+    request: &RunRequest<'_>,
 ) -> Result<(Plan, Observation), RequestError> {
     let observation = match request {
-        Request::Start { nodes, .. } | Request::Stop { nodes, .. } => run.observe_for(nodes).await,
-        Request::Rollout(request) => run.observe_rollout(request).await,
-        Request::StopAll
-        | Request::Deploy(_)
-        | Request::Resize(_)
-        | Request::ResizeTo(_)
-        | Request::Finish(_) => run.observe().await,
+        RunRequest::Start { nodes, .. } | RunRequest::Stop { nodes, .. } => {
+            run.observe_for(nodes).await
+        }
+        RunRequest::Rollout(request) => run.observe_rollout(request).await,
+        RunRequest::StopAll
+        | RunRequest::Deploy(_)
+        | RunRequest::Resize(_)
+        | RunRequest::ResizeTo(_)
+        | RunRequest::Finish(_) => run.observe().await,
     };
     Ok((request.plan(observation.world(run))?, observation))
 }
 
 /// Carries out a request, and reports the outcome of each node.
-pub async fn execute(run: &Run<'_>, request: Request<'_>) -> Result<Report, RequestError> {
+pub async fn execute(run: &Run<'_>, request: RunRequest<'_>) -> Result<Report, RequestError> {
     let begun = run.log_start(request.name());
     let deadline = run.deadline(begun + request.patience());
     let report = match request {
-        Request::Start { nodes, jobs } => start(run, nodes, jobs, deadline).await,
-        Request::Stop { nodes, reason } => stop(run, nodes, reason, deadline).await,
-        Request::StopAll => stop_all(run, deadline).await,
-        Request::Rollout(request) => rollout(run, request, deadline).await?,
-        Request::Deploy(_) | Request::Resize(_) | Request::ResizeTo(_) | Request::Finish(_) => {
-            change_nodes(run, &request, deadline).await?
-        }
+        RunRequest::Start { nodes, jobs } => start(run, nodes, jobs, deadline).await,
+        RunRequest::Stop { nodes, reason } => stop(run, nodes, reason, deadline).await,
+        RunRequest::StopAll => stop_all(run, deadline).await,
+        RunRequest::Rollout(request) => rollout(run, request, deadline).await?,
+        RunRequest::Deploy(_)
+        | RunRequest::Resize(_)
+        | RunRequest::ResizeTo(_)
+        | RunRequest::Finish(_) => change_nodes(run, &request, deadline).await?,
     };
     Ok(run.log_end(report, begun))
 }

@@ -7,10 +7,10 @@ use crate::failure::chain;
 use crate::plan::{FindingKind, Handling};
 use crate::report::Report;
 use crate::site::Site;
-use crate::state::{Document, Event, EventKind, atomic_write, change_soon};
+use crate::state::{Event, EventKind, StateFile, atomic_write, change_soon};
 use cloud_core::{Instance, InstanceId};
 use history::cost::Period;
-use history::{Life, Place, Series, Tally, label, metrics, millis, place_labels};
+use history::{Life, RecordedPlace, Series, Tally, label, metrics, millis, place_labels};
 use hostlist::NodeName;
 use slurmctl::{JobState, Node};
 use std::collections::{BTreeMap, BTreeSet};
@@ -37,7 +37,7 @@ struct Seen {
 struct Listed {
     id: String,
     state: String,
-    place: Place,
+    place: RecordedPlace,
 }
 
 /// The part of an observation that is kept until the run has ended.
@@ -71,7 +71,7 @@ impl Telemetry {
     pub(super) async fn finish(mut self, run: &Run<'_>, report: &mut Report) {
         let mut wrong = None;
         let mut tally = Tally::default();
-        let changed = change_soon(run.tools.state, Document::Tally, &mut |before| {
+        let changed = change_soon(run.tools.state, StateFile::Tally, &mut |before| {
             tally = before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
             match run.tools.state.events_after(tally.position) {
                 Ok((events, position)) => {
@@ -151,7 +151,7 @@ impl Telemetry {
     /// Counts machines by the pool that they were launched in: clouds do not list the size of a flexible shape.
     fn add_machines(&mut self, tally: &Tally) {
         let lives = tally.open.all_open().filter(|life| !life.place.is_unknown());
-        let launched: BTreeMap<&str, &Place> =
+        let launched: BTreeMap<&str, &RecordedPlace> =
             lives.filter_map(|life| Some((life.instance.as_deref()?, &life.place))).collect();
         for machine in &self.machines {
             let place = launched.get(machine.id.as_str()).copied().unwrap_or(&machine.place);
@@ -206,7 +206,7 @@ fn series(name: &str, labels: String) -> Series {
 fn listed(instance: &Instance) -> Listed {
     let shape = instance.shape.as_ref().map(ToString::to_string);
     let zone = instance.zone.as_ref().map(ToString::to_string);
-    let place = Place { shape, zone, preemptible: instance.preemptible };
+    let place = RecordedPlace { shape, zone, preemptible: instance.preemptible };
     Listed { id: instance.id.to_string(), state: instance.state.to_string(), place }
 }
 
@@ -309,11 +309,11 @@ mod tests {
     #[test]
     fn a_machine_counts_in_the_pool_that_it_was_launched_in() {
         let zone = Some("z".to_owned());
-        let plain = Place { shape: Some("small".to_owned()), zone, preemptible: false };
+        let plain = RecordedPlace { shape: Some("small".to_owned()), zone, preemptible: false };
         let event = Event::new(SystemTime::UNIX_EPOCH, "run", EventKind::Launched);
         let event = event.of(&NodeName::new("n1").unwrap()).with("i-1");
         let mut tally = Tally::default();
-        tally.add(&event.in_place(Place { preemptible: true, ..plain.clone() }));
+        tally.add(&event.in_place(RecordedPlace { preemptible: true, ..plain.clone() }));
         let running = "running".to_owned();
         let listed =
             |id: &str| Listed { id: id.to_owned(), state: running.clone(), place: plain.clone() };

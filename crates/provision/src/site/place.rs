@@ -16,10 +16,10 @@ pub struct Pool {
 impl Pool {
     /// The pool as the log of events has it: whether it is preemptible is a word of its shape.
     #[must_use]
-    pub(crate) fn recorded(&self) -> history::Place {
+    pub(crate) fn recorded(&self) -> history::RecordedPlace {
         let shape = Some(self.shape.to_string());
         let zone = self.zone.as_ref().map(ToString::to_string);
-        history::Place { shape, zone, preemptible: false }
+        history::RecordedPlace { shape, zone, preemptible: false }
     }
 }
 
@@ -77,8 +77,8 @@ impl Place {
 
     /// The place as the log of events has it.
     #[must_use]
-    pub(crate) fn recorded(&self) -> history::Place {
-        history::Place {
+    pub(crate) fn recorded(&self) -> history::RecordedPlace {
+        history::RecordedPlace {
             shape: Some(self.shape.to_string()),
             zone: self.zone.as_ref().map(ToString::to_string),
             preemptible: self.preemptible,

@@ -1,6 +1,6 @@
 //! Stores cool-downs as JSON.
 
-use super::{Document, State, change_soon};
+use super::{State, StateFile, change_soon};
 use crate::cause::Cause;
 use crate::cooldown::{Cooldown, Cooldowns};
 use crate::site::Pool;
@@ -117,7 +117,7 @@ fn write(all: &Cooldowns) -> String {
 
 /// The cool-downs as last stored.
 pub(crate) fn load(state: &dyn State) -> Cooldowns {
-    read(state.load(Document::Cooldowns).ok().flatten().as_deref())
+    read(state.load(StateFile::Cooldowns).ok().flatten().as_deref())
 }
 
 /// Changes the stored cool-downs; false if they could not be stored.
@@ -127,7 +127,7 @@ pub(crate) fn change(state: &dyn State, change: impl Fn(&mut Cooldowns)) -> bool
         change(&mut all);
         write(&all)
     };
-    change_soon(state, Document::Cooldowns, &mut work).unwrap_or(false)
+    change_soon(state, StateFile::Cooldowns, &mut work).unwrap_or(false)
 }
 
 fn millis(time: SystemTime) -> u64 {

@@ -2,7 +2,7 @@
 
 use super::error::{Error, Result};
 use super::lock::{self, FileLock};
-use super::{Document, Event, NodeLock, NodeRecord, State, atomic_write, owner, safe_open};
+use super::{Event, NodeLock, NodeRecord, State, StateFile, atomic_write, owner, safe_open};
 use history::Position;
 use hostlist::NodeName;
 use std::collections::BTreeSet;
@@ -74,13 +74,13 @@ impl State for StateDir {
         text.ok().flatten().map(|text| NodeRecord::from_line(&text)).unwrap_or_default()
     }
 
-    fn load(&self, document: Document) -> Result<Option<String>> {
+    fn load(&self, document: StateFile) -> Result<Option<String>> {
         atomic_write::read(&self.root.join(document.file()))
     }
 
     fn change(
         &self,
-        document: Document,
+        document: StateFile,
         change: &mut dyn FnMut(Option<&str>) -> String,
     ) -> Result<bool> {
         let path = self.root.join(document.file());

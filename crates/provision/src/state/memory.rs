@@ -1,7 +1,7 @@
 //! The state in memory, for tests and as a fallback.
 
 use super::error::Result;
-use super::{Document, Event, NodeLock, NodeRecord, State};
+use super::{Event, NodeLock, NodeRecord, State, StateFile};
 use history::Position;
 use hostlist::NodeName;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use std::time::SystemTime;
 pub struct MemoryState {
     content: Arc<Mutex<Content>>,
     /// Separate, because the change of a document may read the rest of the state.
-    documents: Arc<Mutex<BTreeMap<Document, String>>>,
+    documents: Arc<Mutex<BTreeMap<StateFile, String>>>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,7 @@ impl MemoryState {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn documents(&self) -> MutexGuard<'_, BTreeMap<Document, String>> {
+    fn documents(&self) -> MutexGuard<'_, BTreeMap<StateFile, String>> {
         self.documents.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -84,13 +84,13 @@ impl State for MemoryState {
         Ok(history::Log { events: self.events(), ..history::Log::default() })
     }
 
-    fn load(&self, document: Document) -> Result<Option<String>> {
+    fn load(&self, document: StateFile) -> Result<Option<String>> {
         Ok(self.documents().get(&document).cloned())
     }
 
     fn change(
         &self,
-        document: Document,
+        document: StateFile,
         change: &mut dyn FnMut(Option<&str>) -> String,
     ) -> Result<bool> {
         let mut documents = self.documents();

@@ -63,7 +63,7 @@ fn is_wished(until: SystemTime, now: SystemTime) -> bool {
 
 /// A file that is read and replaced as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Document {
+pub enum StateFile {
     /// The cool-downs of the pools.
     Cooldowns,
     /// Sightings of the last reconcile.
@@ -80,7 +80,7 @@ pub enum Document {
     Pace,
 }
 
-impl Document {
+impl StateFile {
     fn file(self) -> &'static str {
         match self {
             Self::Cooldowns => "cooldowns.json",
@@ -103,7 +103,7 @@ const DOCUMENT_PAUSE: Duration = Duration::from_millis(2);
 /// Replaces a document, and waits for another process that is changing it. Returns false on a timeout.
 pub(crate) fn change_soon(
     state: &dyn State,
-    document: Document,
+    document: StateFile,
     change: &mut dyn FnMut(Option<&str>) -> String,
 ) -> Result<bool> {
     let begun = Instant::now();
@@ -127,12 +127,12 @@ pub trait State: fmt::Debug + Send + Sync {
     fn record(&self, node: &NodeName) -> NodeRecord;
 
     /// Reads a document; none if it does not exist or cannot be read.
-    fn load(&self, document: Document) -> Result<Option<String>>;
+    fn load(&self, document: StateFile) -> Result<Option<String>>;
 
     /// Replaces a document with the result of a function. Returns false while another process is changing it.
     fn change(
         &self,
-        document: Document,
+        document: StateFile,
         change: &mut dyn FnMut(Option<&str>) -> String,
     ) -> Result<bool>;
 

@@ -19,7 +19,7 @@ pub fn inherit_owner(path: &Path) {
 
 #[cfg(test)]
 mod tests {
-    use crate::state::{Document, Event, EventKind, State as _, StateDir};
+    use crate::state::{Event, EventKind, State as _, StateDir, StateFile};
     use hostlist::NodeName;
     use std::fs;
     use std::os::unix::fs::{MetadataExt as _, chown};
@@ -52,7 +52,7 @@ mod tests {
         state.note(&Event::new(SystemTime::now(), "r1", EventKind::Begun)).unwrap();
         state.ask_to_yield(&[node], SystemTime::now()).unwrap();
         for _ in 0..2 {
-            assert!(state.change(Document::Sightings, &mut |old| format!("{old:?}")).unwrap());
+            assert!(state.change(StateFile::Sightings, &mut |old| format!("{old:?}")).unwrap());
         }
         let found = below(directory.path());
         assert!(found.len() >= 7, "{found:?}");

@@ -1,6 +1,6 @@
 //! The pace that clouds have taken, as text.
 
-use super::{Document, State, change_soon};
+use super::{State, StateFile, change_soon};
 use crate::time::is_ahead;
 use cloud_core::pace::{Experience, LaneExperience};
 use serde::{Deserialize, Serialize};
@@ -52,7 +52,7 @@ pub(super) fn read(text: Option<&str>) -> Stored {
 /// What earlier processes have learned about this endpoint, as far as it still counts.
 #[must_use]
 pub fn load(state: &dyn State, endpoint: &str, now: SystemTime) -> Experience {
-    let stored = read(state.load(Document::Pace).ok().flatten().as_deref());
+    let stored = read(state.load(StateFile::Pace).ok().flatten().as_deref());
     let lanes = stored.0.get(endpoint).copied().unwrap_or_default();
     let lane = |lane: Option<StoredLane>| lane.map(|lane| lane.now(now)).unwrap_or_default();
     Experience { writes: lane(lanes.writes), reads: lane(lanes.reads) }
@@ -77,7 +77,7 @@ pub fn keep(
         lanes.reads = reads.map(lane).or(lanes.reads);
         serde_json::to_string(&stored).unwrap_or_default()
     };
-    change_soon(state, Document::Pace, &mut work).unwrap_or(false)
+    change_soon(state, StateFile::Pace, &mut work).unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -115,7 +115,7 @@ mod tests {
     fn what_cannot_be_read_is_forgotten() {
         for text in ["", "{", "[]", r#"{"a": 1}"#, r#"{"a": {"writes": {"window": "x"}}}"#] {
             let state = MemoryState::new();
-            change_soon(&state, Document::Pace, &mut |_| text.to_owned()).unwrap();
+            change_soon(&state, StateFile::Pace, &mut |_| text.to_owned()).unwrap();
             assert_eq!(load(&state, "a", at(0)), Experience::default(), "{text}");
         }
     }

@@ -103,7 +103,7 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::state::{Document, Event, EventKind, NodeRecord, Result, State as _, StateDir};
+    use crate::state::{Event, EventKind, NodeRecord, Result, State as _, StateDir, StateFile};
     use hostlist::NodeName;
     use std::error::Error as _;
     use std::fs;
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn a_link_in_the_place_of_the_cool_downs_is_not_followed() {
         follows_no_link("cooldowns.json", |state, _| {
-            let changed = state.change(Document::Cooldowns, &mut |old| format!("{old:?}"))?;
+            let changed = state.change(StateFile::Cooldowns, &mut |old| format!("{old:?}"))?;
             assert!(changed);
             Ok(())
         });
@@ -177,7 +177,7 @@ mod tests {
         let target = elsewhere.path().join("shadow");
         fs::write(&target, "root:*:").unwrap();
         let state = StateDir::open(root.path()).unwrap();
-        let change = || state.change(Document::Cooldowns, &mut |old| format!("{old:?}"));
+        let change = || state.change(StateFile::Cooldowns, &mut |old| format!("{old:?}"));
         change().unwrap();
         symlink(&target, root.path().join("cooldowns.json.previous")).unwrap();
         // The file that a process would link first cannot be created.
@@ -211,7 +211,7 @@ mod tests {
                 None => Ok(()),
             });
             assert_eq!(locked.is_err(), fifo && *name == "nodes/n1", "{name}: {locked:?}");
-            let changed = state.change(Document::Cooldowns, &mut |_| "{}".to_owned());
+            let changed = state.change(StateFile::Cooldowns, &mut |_| "{}".to_owned());
             let cooldowns = name.starts_with("cooldowns") && (fifo || name.ends_with("json"));
             assert_eq!(changed.is_err(), cooldowns, "{name}: {changed:?}");
             let noted = state.note(&Event::new(now, "r1", EventKind::Begun));

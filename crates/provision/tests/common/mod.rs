@@ -2,7 +2,7 @@
 
 pub(crate) mod run;
 
-use cloud_core::memory::{MemoryCloud, MemoryCloudSettings, Outcome};
+use cloud_core::memory::{MemoryCloud, MemoryCloudSettings, RequestOutcome};
 use cloud_core::{ApiOperation, ImageId, Instance, Provider};
 use hostlist::{Hostlist, NodeName};
 use provision::plan::JobGroup;
@@ -113,9 +113,12 @@ impl Bed {
 
     pub(crate) fn done(&self, operation: ApiOperation) -> usize {
         let events = self.cloud.history();
-        let done = |event: &&cloud_core::memory::Event| {
+        let done = |event: &&cloud_core::memory::LoggedRequest| {
             event.operation == operation
-                && matches!(event.outcome, Outcome::Done | Outcome::DoneUnacknowledged)
+                && matches!(
+                    event.outcome,
+                    RequestOutcome::Done | RequestOutcome::DoneUnacknowledged
+                )
         };
         events.iter().filter(done).count()
     }

@@ -4,7 +4,8 @@ use super::{Violation, lint};
 use cloud_core::{ImageId, Instance, InstanceId, InstanceName, InstanceState, Reboot, Tags};
 use hostlist::NodeName;
 use provision::plan::{
-    self, Clear, File, FileStep, MachineStep, Notification, Operation, Plan, Stage, Step, Still,
+    self, Clear, FileStep, MachineStep, Notification, Operation, Plan, Stage, Step, Still,
+    WrittenFile,
 };
 use provision::{Cause, Cooldowns, Fleet, Identity, Roster, Site, Wanted, World};
 use slurmconf::Config;
@@ -257,7 +258,7 @@ fn an_instance_ended_and_taken_in_another_stage() {
 fn a_node_that_leaves_slurm_conf_before_its_machine_is_gone() {
     let write = || {
         Step::File(FileStep::Write {
-            which: File::SlurmConf,
+            which: WrittenFile::SlurmConf,
             before: Vec::new(),
             text: Vec::new(),
             summary: String::new(),

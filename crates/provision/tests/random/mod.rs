@@ -13,7 +13,7 @@ use provision::{
     Cause, Cooldowns, Fallback, Fleet, Identity, OnPartial, Pool, RebuildHow, Roster, Site,
     Stopped, World,
 };
-use slurmconf::{Cluster, Config, Document, Limits, Shapes, SlurmVersion, generate};
+use slurmconf::{Cluster, Config, Document, Limits, SlurmVersion, generate};
 use slurmctl::{Job, JobId, JobState, Node, NodeReason, NodeState};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -311,7 +311,7 @@ impl Chance {
     pub(crate) fn cluster(&self) -> Cluster {
         let text = format!("VM.Standard2.1: {}", self.size);
         let limits = Limits::read("limits.yaml", &text).unwrap();
-        generate(&limits, &Shapes::oci(), &slurmconf::GenerateOptions::default()).unwrap()
+        generate(&limits, &slurm_testbed::shapes(), &slurmconf::GenerateOptions::default()).unwrap()
     }
 
     pub(crate) fn finish<'a>(&self, document: &'a Document, cluster: &'a Cluster) -> Finish<'a> {

@@ -8,7 +8,7 @@ use provision::plan::{
     self, Finish, Gaps, GroupSize, JobForm, JobGroup, Plan, RebuildOptions, Resize, Rollout,
     RolloutHow, Target,
 };
-use slurmconf::{Document, Limits, Shapes, SlurmVersion, generate};
+use slurmconf::{Document, Limits, SlurmVersion, generate};
 use std::time::Duration;
 
 /// The plan, if there is one, and what else came out.
@@ -103,7 +103,8 @@ impl Scenario {
     fn finish(&self, words: &mut Words, world: World<'_>) -> Outcome {
         let limits = Limits::read("limits.yaml", &self.limits).unwrap();
         let cluster =
-            generate(&limits, &Shapes::oci(), &slurmconf::GenerateOptions::default()).unwrap();
+            generate(&limits, &slurm_testbed::shapes(), &slurmconf::GenerateOptions::default())
+                .unwrap();
         let document = Document::parse(self.conf.as_str());
         let request = Finish {
             document: &document,

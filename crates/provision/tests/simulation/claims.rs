@@ -2,7 +2,7 @@
 
 use crate::simulation::judge::{Judge, Who};
 use cloud_core::InstanceState;
-use cloud_core::memory::Timeline;
+use cloud_core::memory::MachineTimeline;
 use hostlist::NodeName;
 use provision::plan::{Finding, FindingKind, Handling, Why};
 use provision::state::{Event, EventKind};
@@ -19,7 +19,7 @@ struct Claims<'a> {
     judge: &'a Judge,
     who: Who,
     begun: Instant,
-    machines: Vec<Timeline>,
+    machines: Vec<MachineTimeline>,
 }
 
 impl Judge {
@@ -89,7 +89,7 @@ impl Claims<'_> {
     }
 
     /// Our machines of the node.
-    fn machines_of(&self, node: &NodeName) -> impl Iterator<Item = &Timeline> {
+    fn machines_of(&self, node: &NodeName) -> impl Iterator<Item = &MachineTimeline> {
         self.machines.iter().filter(move |it| {
             let is_of = it.instance.tags.get("node") == Some(node.as_str());
             is_of && !self.judge.is_foreign(it.instance.id.as_str())
@@ -103,14 +103,14 @@ impl Claims<'_> {
 
     fn is_not_up(&self, node: &NodeName, id: Option<&str>) -> Option<String> {
         let since = self.since();
-        let ran = |it: &Timeline| {
+        let ran = |it: &MachineTimeline| {
             let ends = it.states.iter().skip(1).map(|(end, _)| Some(*end)).chain([None]);
             it.states.iter().zip(ends).any(|((_, state), end)| {
                 let lasts = end.is_none_or(|end| since.is_none_or(|since| end >= since));
                 *state == InstanceState::Running && lasts
             })
         };
-        let is_it = |it: &&Timeline| id.is_none_or(|id| id == it.instance.id.as_str());
+        let is_it = |it: &&MachineTimeline| id.is_none_or(|id| id == it.instance.id.as_str());
         if !self.machines_of(node).filter(is_it).any(ran) {
             return Some(format!("{} did not run", id.unwrap_or("no machine")));
         }
@@ -166,7 +166,8 @@ impl Claims<'_> {
     /// True if nobody has told a machine of the finding to go.
     fn is_there(&self, finding: &Finding) -> bool {
         finding.instances.iter().any(|id| {
-            let left = |it: &Timeline| !it.states.iter().any(|(_, state)| state.is_leaving());
+            let left =
+                |it: &MachineTimeline| !it.states.iter().any(|(_, state)| state.is_leaving());
             self.machines.iter().any(|it| it.instance.id == *id && left(it))
         })
     }

@@ -4,7 +4,7 @@ use crate::simulation::judge::Judge;
 use history::Position;
 use hostlist::NodeName;
 use provision::state::{
-    Document, Error, Event, MemoryState, NodeLock, NodeRecord, Result, State, StateDir,
+    Error, Event, MemoryState, NodeLock, NodeRecord, Result, State, StateDir, StateFile,
 };
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -90,13 +90,13 @@ impl State for Disk {
         self.state.events_after(position)
     }
 
-    fn load(&self, document: Document) -> Result<Option<String>> {
+    fn load(&self, document: StateFile) -> Result<Option<String>> {
         self.state.load(document)
     }
 
     fn change(
         &self,
-        document: Document,
+        document: StateFile,
         change: &mut dyn FnMut(Option<&str>) -> String,
     ) -> Result<bool> {
         self.check()?;

@@ -1,7 +1,7 @@
 //! Sees everything that programs do, at the very moment when it is done.
 
 use crate::simulation::warm::Warm;
-use cloud_core::memory::{MemoryCloud, Moment, Outcome};
+use cloud_core::memory::{MemoryCloud, Moment, RequestOutcome};
 use cloud_core::{ApiOperation, ImageId, Instance, InstanceId, InstanceState};
 use hostlist::NodeName;
 use slurmctl::memory::{MemorySlurm, StateChange};
@@ -231,10 +231,10 @@ impl Judge {
     fn request(&self, moment: &Moment<'_>) {
         let event = moment.event;
         let subject = event.subject.as_deref().unwrap_or_default();
-        if event.outcome != Outcome::Lost && self.is_foreign(subject) {
+        if event.outcome != RequestOutcome::Lost && self.is_foreign(subject) {
             self.says(&format!("foreign: {} was asked for {subject}", event.operation));
         }
-        if !matches!(event.outcome, Outcome::Done | Outcome::DoneUnacknowledged) {
+        if !matches!(event.outcome, RequestOutcome::Done | RequestOutcome::DoneUnacknowledged) {
             return;
         }
         let judged = match event.operation {

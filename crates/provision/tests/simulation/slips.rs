@@ -4,7 +4,7 @@ use cloud_core::memory::MemoryCloud;
 use history::Position;
 use hostlist::NodeName;
 use provision::plan::FindingKind;
-use provision::state::{Document, Event, MemoryState, NodeLock, NodeRecord, Result, State};
+use provision::state::{Event, MemoryState, NodeLock, NodeRecord, Result, State, StateFile};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
@@ -94,7 +94,7 @@ impl Slipping {
 
     /// The cool-downs as if all of them had begun long ago.
     fn trusted(&self) -> Result<Option<String>> {
-        let stored = self.state.load(Document::Cooldowns)?;
+        let stored = self.state.load(StateFile::Cooldowns)?;
         Ok(stored.map(|text| {
             let mut parts = text.split("\"opened\":");
             let first = parts.next().unwrap().to_owned();
@@ -148,17 +148,17 @@ impl State for Slipping {
         self.state.events_after(position)
     }
 
-    fn load(&self, document: Document) -> Result<Option<String>> {
+    fn load(&self, document: StateFile) -> Result<Option<String>> {
         match (self.slip, document) {
-            (Slip::AllSeen, Document::Sightings) => Ok(Some(self.all_seen())),
-            (Slip::TrustsClocks, Document::Cooldowns) => self.trusted(),
+            (Slip::AllSeen, StateFile::Sightings) => Ok(Some(self.all_seen())),
+            (Slip::TrustsClocks, StateFile::Cooldowns) => self.trusted(),
             _ => self.state.load(document),
         }
     }
 
     fn change(
         &self,
-        document: Document,
+        document: StateFile,
         change: &mut dyn FnMut(Option<&str>) -> String,
     ) -> Result<bool> {
         self.state.change(document, change)

@@ -12,7 +12,7 @@ pub use style::Style;
 use crate::{
     error::{Error, Problem, Result},
     limits::{Group, Limits, MAX_WEIGHT},
-    model::{Features, GresList, NodeDef, NodeSet, NodeState, PartitionDef, WARM},
+    model::{ConfiguredState, Features, GresList, NodeDef, NodeSet, PartitionDef, WARM},
     shapes::{MemoryPolicy, NodeShape, Shapes},
 };
 use hostlist::Hostlist;
@@ -37,16 +37,18 @@ pub struct GenerateOptions {
 /// Generated nodes and partitions, which print as lines of slurm.conf.
 ///
 /// ```
-/// use slurmconf::{Limits, Shapes, GenerateOptions, generate};
+/// use slurmconf::{GenerateOptions, Limits, Memory, NodeShape, Shapes, generate};
 ///
+/// let mut shapes = Shapes::new();
+/// shapes.insert("VM.Standard2.1", NodeShape::new(1, Memory::Nominal(15_360)));
 /// let limits = Limits::read("limits.yaml", "VM.Standard2.1: {1: 400, 2: 1}")?;
-/// let cluster = generate(&limits, &Shapes::oci(), &GenerateOptions::default())?;
+/// let cluster = generate(&limits, &shapes, &GenerateOptions::default())?;
 /// let text = cluster.to_string();
 /// let first = text.lines().next().unwrap();
 /// assert_eq!(
 ///     first,
 ///     "NodeName=vm-standard2-1-ad1-[0001-0400] State=CLOUD SocketsPerBoard=1 CoresPerSocket=1 \
-///      ThreadsPerCore=2 RealMemory=14272 Features=shape=VM.Standard2.1,ad=1,arch=x86_64"
+///      ThreadsPerCore=1 RealMemory=14272 Features=shape=VM.Standard2.1,ad=1"
 /// );
 /// # Ok::<(), slurmconf::Error>(())
 /// ```
@@ -107,7 +109,7 @@ fn try_all(limits: &Limits, shapes: &Shapes, site: &GenerateOptions) -> (Cluster
 /// A placeholder, because slurmctld 22.05 does not start without nodes.
 fn placeholder() -> NodeDef {
     let names = ["nonesuch"].into_iter().collect();
-    NodeDef { names, state: Some(NodeState::Future), ..NodeDef::default() }
+    NodeDef { names, state: Some(ConfiguredState::Future), ..NodeDef::default() }
 }
 
 impl Cluster {
@@ -115,7 +117,7 @@ impl Cluster {
     #[must_use]
     pub fn persistent_nodes(&self) -> Hostlist {
         let mut all = Hostlist::new();
-        for node in self.nodes.iter().filter(|node| node.state == Some(NodeState::Unknown)) {
+        for node in self.nodes.iter().filter(|node| node.state == Some(ConfiguredState::Unknown)) {
             all.append(&node.names);
         }
         all
@@ -151,9 +153,9 @@ impl<'a> Builder<'a> {
         let mut members = Hostlist::new();
         let warm = group.min.saturating_add(group.warm);
         let ranges = [
-            (1, group.min, node.clone(), NodeState::Unknown),
-            (group.min.saturating_add(1), warm, keeping(&node), NodeState::Cloud),
-            (warm.saturating_add(1), group.max, behind(&node, group.warm), NodeState::Cloud),
+            (1, group.min, node.clone(), ConfiguredState::Unknown),
+            (group.min.saturating_add(1), warm, keeping(&node), ConfiguredState::Cloud),
+            (warm.saturating_add(1), group.max, behind(&node, group.warm), ConfiguredState::Cloud),
         ];
         for (first, last, node, state) in ranges.into_iter().filter(|it| it.0 <= it.1) {
             let names = name::list(group, &stem, first, last)?;
@@ -265,7 +267,8 @@ fn features(
     site: &GenerateOptions,
     set: Option<&str>,
 ) -> Result<Features> {
-    let words = [Some(&group.shape), group.zone.as_ref(), Some(&shape.arch)];
+    let arch = Some(&shape.arch).filter(|arch| !arch.is_empty());
+    let words = [Some(&group.shape), group.zone.as_ref(), arch];
     for word in words.into_iter().flatten() {
         name::check(word).map_err(|problem| group.error(problem))?;
     }
@@ -283,7 +286,9 @@ fn features(
         None if site.style == Style::Citc => features.push(format!("{CITC_ZONE}=None")),
         None => {}
     }
-    features.push(format!("arch={}", shape.arch));
+    if let Some(arch) = arch {
+        features.push(format!("arch={arch}"));
+    }
     if let Some(image) = &group.image {
         name::check(image).map_err(|problem| group.error(problem))?;
         features.push(format!("image={image}"));

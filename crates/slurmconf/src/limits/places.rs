@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::model::PlaceChoice;
-use crate::yaml::{Node, Source, Value, duration};
+use crate::yaml::{Source, Value, YamlNode, duration};
 use std::time::Duration;
 
 /// The keys of a place.
@@ -12,7 +12,7 @@ const KEYS: [&str; 4] = ["shape", "zone", "ad", "preemptible"];
 const PREEMPTIBLE_KEYS: [&str; 1] = ["give_up_after"];
 
 /// The list of places, first choice first.
-pub(super) fn places(source: &Source<'_>, what: &str, node: &Node) -> Result<Vec<PlaceChoice>> {
+pub(super) fn places(source: &Source<'_>, what: &str, node: &YamlNode) -> Result<Vec<PlaceChoice>> {
     let Value::List(items) = &node.value else {
         let expected = "a list of places such as {zone: 2, preemptible: true}";
         return Err(source.expected(what, expected, node));
@@ -20,13 +20,13 @@ pub(super) fn places(source: &Source<'_>, what: &str, node: &Node) -> Result<Vec
     items.iter().map(|item| place(source, what, item)).collect()
 }
 
-fn place(source: &Source<'_>, what: &str, node: &Node) -> Result<PlaceChoice> {
+fn place(source: &Source<'_>, what: &str, node: &YamlNode) -> Result<PlaceChoice> {
     let entries = source.map(what, node)?;
     if let Some(error) = source.unknown_keys(what, entries, &KEYS).into_iter().next() {
         return Err(error);
     }
     let word = |key: &str| {
-        let Some(node) = Node::get(entries, key) else { return Ok(None) };
+        let Some(node) = YamlNode::get(entries, key) else { return Ok(None) };
         let what = format!("{what}: {key}");
         let text = source.text(&what, node)?;
         let expected = "a word of letters, digits, '.', '-' and '_'";
@@ -36,7 +36,8 @@ fn place(source: &Source<'_>, what: &str, node: &Node) -> Result<PlaceChoice> {
             Err(source.expected(&what, expected, node))
         }
     };
-    let preemptible = Node::get(entries, "preemptible").map(|node| yes_or_no(source, what, node));
+    let preemptible =
+        YamlNode::get(entries, "preemptible").map(|node| yes_or_no(source, what, node));
     Ok(PlaceChoice {
         shape: word("shape")?,
         zone: word("zone")?.or(word("ad")?),
@@ -48,7 +49,7 @@ fn place(source: &Source<'_>, what: &str, node: &Node) -> Result<PlaceChoice> {
 pub(super) fn preemptible(
     source: &Source<'_>,
     what: &str,
-    node: &Node,
+    node: &YamlNode,
 ) -> Result<(bool, Option<Duration>)> {
     if !matches!(node.value, Value::Map(_)) {
         return Ok((yes_or_no(source, what, node)?, None));
@@ -64,7 +65,7 @@ pub(super) fn preemptible(
     Ok((true, Some(time)))
 }
 
-fn yes_or_no(source: &Source<'_>, what: &str, node: &Node) -> Result<bool> {
+fn yes_or_no(source: &Source<'_>, what: &str, node: &YamlNode) -> Result<bool> {
     match node.value {
         Value::Bool(value) => Ok(value),
         _ => Err(source.expected(what, "true or false", node)),

@@ -18,7 +18,7 @@ pub use config::{Config, Parameter};
 pub use features::Features;
 pub use flatten_includes::flatten_includes;
 pub use gres::{Gres, GresList};
-pub use node::{NodeDef, NodeState, Topology};
+pub use node::{ConfiguredState, NodeDef, Topology};
 pub use other::OtherDefinition;
 pub use partition::{NodeSet, PartitionDef};
 pub use place::PlaceChoice;

@@ -27,7 +27,7 @@ pub struct NodeDef {
     /// `Port`: one number, or a range of as many as names.
     pub port: Option<String>,
     /// `State`
-    pub state: Option<NodeState>,
+    pub state: Option<ConfiguredState>,
     /// `CPUs`
     pub cpus: Option<u32>,
     /// `Boards`
@@ -57,7 +57,7 @@ pub struct NodeDef {
 /// The initial state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum NodeState {
+pub enum ConfiguredState {
     /// Elastic: started on demand.
     Cloud,
     /// Defined, and not in use.
@@ -87,7 +87,7 @@ impl NodeDef {
     /// True if the nodes are elastic.
     #[must_use]
     pub fn is_cloud(&self) -> bool {
-        self.state == Some(NodeState::Cloud)
+        self.state == Some(ConfiguredState::Cloud)
     }
 
     /// The value of the feature `shape=`.
@@ -140,7 +140,7 @@ impl NodeDef {
             "nodeaddr" => self.addr = Some(hostlist(pair)?),
             "nodehostname" => self.hostname = Some(hostlist(pair)?),
             "port" => self.port = Some(pair.value.to_string()),
-            "state" => self.state = Some(NodeState::from(&*pair.value)),
+            "state" => self.state = Some(ConfiguredState::from(&*pair.value)),
             "cpus" => self.cpus = Some(number(pair)?),
             "boards" => self.boards = Some(number(pair)?),
             "socketsperboard" => self.sockets_per_board = Some(number(pair)?),
@@ -200,7 +200,7 @@ impl fmt::Display for NodeDef {
     }
 }
 
-impl From<&str> for NodeState {
+impl From<&str> for ConfiguredState {
     fn from(word: &str) -> Self {
         match word.to_ascii_uppercase().as_str() {
             "CLOUD" => Self::Cloud,
@@ -211,7 +211,7 @@ impl From<&str> for NodeState {
     }
 }
 
-impl fmt::Display for NodeState {
+impl fmt::Display for ConfiguredState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Cloud => "CLOUD",

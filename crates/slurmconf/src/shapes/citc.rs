@@ -52,29 +52,3 @@ pub(super) fn oracle(shape: &str) -> Option<u64> {
 pub(super) fn oracle_before_2023(shape: &str) -> Option<u64> {
     oracle(shape).map(|memory| memory + 2000)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::shapes::{MemoryPolicy, Shapes};
-
-    #[test]
-    fn every_shape_of_citcs_is_built_in() {
-        for (name, _) in TABLE {
-            assert!(Shapes::oci().get(name).is_some(), "{name}");
-        }
-    }
-
-    /// The old table drained virtual machines for promising too much, so the default must promise less. Its two
-    /// entries for E2 are left out: 18 % below the size, where all others are 4 %, and no report says why.
-    #[test]
-    fn the_default_promises_less_than_the_table_that_drained_nodes() {
-        let compared = |name: &str| name.starts_with("VM.") && !name.contains(".E2.");
-        for (name, _) in TABLE.iter().filter(|(name, _)| compared(name)) {
-            let shape = Shapes::oci().get(name).unwrap();
-            let seen = MemoryPolicy::Seen.real_memory(name, &shape);
-            let drained = MemoryPolicy::CitcOracleBefore2023.real_memory(name, &shape);
-            assert!(seen < drained, "{name}: {seen} {drained}");
-        }
-    }
-}

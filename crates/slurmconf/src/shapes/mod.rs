@@ -2,13 +2,14 @@
 
 mod citc;
 mod memory;
-mod oci;
 mod read;
 
 pub use memory::MemoryPolicy;
 
 use crate::near::nearest;
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 /// A machine type: what OCI calls a shape and OpenStack a flavor.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,50 +37,49 @@ pub enum Memory {
     Real(u64),
 }
 
-/// A flavor that a cloud's API reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flavor {
-    /// Virtual processors, each of which is a core with one thread to Slurm.
-    pub vcpus: u32,
-    /// Memory in MiB.
-    pub memory: u64,
-    /// Generic resources; empty if none.
-    pub gres: String,
-    /// Architecture.
-    pub arch: String,
-}
-
-impl From<Flavor> for NodeShape {
-    fn from(flavor: Flavor) -> Self {
+impl NodeShape {
+    /// Creates a shape with cores of one thread, without generic resources and of unknown architecture. Set other properties in
+    /// the fields.
+    #[must_use]
+    pub fn new(cores: u32, memory: Memory) -> Self {
         Self {
             sockets: 1,
-            cores_per_socket: flavor.vcpus,
+            cores_per_socket: cores,
             threads_per_core: 1,
-            memory: Memory::Nominal(flavor.memory),
-            gres: flavor.gres,
-            arch: flavor.arch,
+            memory,
+            gres: String::new(),
+            arch: String::new(),
         }
     }
+}
+
+/// Shapes whose names contain their size, so that they cannot be listed.
+pub trait SizedShapes: fmt::Debug + Send + Sync {
+    /// The shape with this name.
+    fn get(&self, name: &str) -> Option<NodeShape>;
+
+    /// The valid name most similar to an unknown one.
+    fn nearest(&self, name: &str) -> Option<String>;
 }
 
 /// All known shapes by name.
 ///
 /// A shape that is [inserted](Shapes::insert) or [read](Shapes::read) replaces a known one, so that an operator's file
-/// corrects the built-in table.
+/// corrects what the cloud reports.
 ///
 /// ```
-/// use slurmconf::{MemoryPolicy, Shapes};
+/// use slurmconf::{Memory, MemoryPolicy, NodeShape, Shapes};
 ///
-/// let shapes = Shapes::oci();
-/// let shape = shapes.get("VM.Standard.E4.Flex.16.256").unwrap();
-/// assert_eq!((shape.cores_per_socket, shape.threads_per_core), (16, 2));
-/// let policy = MemoryPolicy::CitcOracle;
-/// assert_eq!(policy.real_memory("VM.Standard.E4.Flex.16.256", &shape), 253_700);
+/// let mut shapes = Shapes::new();
+/// shapes.insert("m1.large", NodeShape::new(4, Memory::Nominal(8192)));
+/// let large = shapes.get("m1.large").unwrap();
+/// assert_eq!(MemoryPolicy::Seen.real_memory("m1.large", &large), 7463);
+/// assert_eq!(shapes.nearest("m1.lrage").as_deref(), Some("m1.large"));
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Shapes {
     by_name: BTreeMap<String, NodeShape>,
-    oci: bool,
+    sized: Option<Arc<dyn SizedShapes>>,
 }
 
 impl Shapes {
@@ -89,34 +89,34 @@ impl Shapes {
         Self::default()
     }
 
-    /// OCI's shapes, flexible ones in CitC's spelling `VM.Standard.E4.Flex.<OCPUs>.<GB>`.
+    /// Adds shapes whose names contain their size.
     #[must_use]
-    pub fn oci() -> Self {
-        let by_name = oci::table().map(|(name, shape)| (name.to_owned(), shape)).collect();
-        Self { by_name, oci: true }
+    pub fn with_sized(mut self, sized: impl SizedShapes + 'static) -> Self {
+        self.sized = Some(Arc::new(sized));
+        self
     }
 
     /// Adds or replaces a shape.
-    pub fn insert(&mut self, name: impl Into<String>, shape: impl Into<NodeShape>) {
-        self.by_name.insert(name.into(), shape.into());
+    pub fn insert(&mut self, name: impl Into<String>, shape: NodeShape) {
+        self.by_name.insert(name.into(), shape);
     }
 
     /// The shape with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<NodeShape> {
-        let flexible = || if self.oci { oci::flexible(name) } else { None };
-        self.by_name.get(name).cloned().or_else(flexible)
+        let sized = || self.sized.as_ref()?.get(name);
+        self.by_name.get(name).cloned().or_else(sized)
     }
 
     /// The known name most similar to `name`.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Option<String> {
-        let near = nearest(name, self.by_name.keys().map(String::as_str)).map(str::to_owned);
-        let flexible = if self.oci { oci::nearest_flexible(name) } else { None };
-        flexible.or(near)
+        let sized = self.sized.as_ref().and_then(|sized| sized.nearest(name));
+        let listed = || nearest(name, self.by_name.keys().map(String::as_str)).map(str::to_owned);
+        sized.or_else(listed)
     }
 
-    /// All names and shapes in alphabetical order, without flexible shapes.
+    /// All names and shapes in alphabetical order, without those whose names contain their size.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &NodeShape)> {
         self.by_name.iter().map(|(name, shape)| (name.as_str(), shape))
     }

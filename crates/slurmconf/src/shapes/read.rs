@@ -3,7 +3,7 @@
 use super::{Memory, NodeShape, Shapes};
 use crate::{
     error::Result,
-    yaml::{Node, Source},
+    yaml::{Source, YamlNode},
 };
 
 /// More sockets, cores or threads than any machine has.
@@ -46,15 +46,18 @@ impl Shapes {
 fn shape(
     source: &Source<'_>,
     what: &str,
-    name: &Node,
-    fields: &Node,
+    name: &YamlNode,
+    fields: &YamlNode,
 ) -> Result<(NodeShape, Option<String>)> {
     let fields = source.map(what, fields)?;
     let bounded = |key: &str, node, most| source.number(&format!("{what}: {key}"), node, (1, most));
     let required = |key, most| bounded(key, source.required(what, name, fields, key)?, most);
-    let count = |key| Node::get(fields, key).map_or(Ok(1), |node| bounded(key, node, MOST_CORES));
+    let count =
+        |key| YamlNode::get(fields, key).map_or(Ok(1), |node| bounded(key, node, MOST_CORES));
     let text = |key: &str| {
-        Node::get(fields, key).map(|node| source.text(&format!("{what}: {key}"), node)).transpose()
+        YamlNode::get(fields, key)
+            .map(|node| source.text(&format!("{what}: {key}"), node))
+            .transpose()
     };
     let shape = NodeShape {
         memory: Memory::Real(u64::from(required("memory", u32::MAX)?)),

@@ -5,12 +5,12 @@
 //! types from it and continues after each error, where serde alone stops at the first one.
 //!
 //! ```
-//! use slurmconf::yaml::{Node, Source};
+//! use slurmconf::yaml::{YamlNode, Source};
 //!
 //! let source = Source::new("site.yaml", "name: alpha\ncount: many\n");
 //! let root = source.read()?;
 //! let entries = source.map("site.yaml", &root)?;
-//! let count = Node::get(entries, "count").unwrap();
+//! let count = YamlNode::get(entries, "count").unwrap();
 //! let error = source.number("count", count, (0, 10)).unwrap_err();
 //! assert!(error.to_string().starts_with("site.yaml:2:8: count: expected a whole number"));
 //! # Ok::<(), slurmconf::Error>(())
@@ -39,7 +39,7 @@ pub struct Source<'a> {
 
 /// A value and where it is in the file.
 #[derive(Clone, Debug)]
-pub struct Node {
+pub struct YamlNode {
     /// The value.
     pub value: Value,
     mark: Mark,
@@ -59,9 +59,9 @@ pub enum Value {
     /// A string.
     Text(String),
     /// A sequence.
-    List(Vec<Node>),
+    List(Vec<YamlNode>),
     /// A mapping, in the order written.
-    Map(Vec<(Node, Node)>),
+    Map(Vec<(YamlNode, YamlNode)>),
 }
 
 /// Masks the characters after the scheme of a URL: a password or the whole address may be secret.
@@ -98,7 +98,7 @@ impl<'a> Source<'a> {
     }
 
     /// Reads the one document in the file; an empty file is null.
-    pub fn read(&self) -> Result<Node> {
+    pub fn read(&self) -> Result<YamlNode> {
         serde_saphyr::from_str(self.text).map_err(|error| {
             let mark = error.location();
             let problem = Problem::Yaml(Box::new(Cause(error)));
@@ -110,7 +110,7 @@ impl<'a> Source<'a> {
     }
 
     /// The entries of a mapping; null has none.
-    pub fn map<'n>(&self, what: &str, node: &'n Node) -> Result<&'n [(Node, Node)]> {
+    pub fn map<'n>(&self, what: &str, node: &'n YamlNode) -> Result<&'n [(YamlNode, YamlNode)]> {
         if let Value::Map(entries) = &node.value {
             return Ok(entries);
         }
@@ -118,7 +118,7 @@ impl<'a> Source<'a> {
     }
 
     /// Reads a string. A whole number is accepted, as in `zone: 1`.
-    pub fn text(&self, what: &str, node: &Node) -> Result<String> {
+    pub fn text(&self, what: &str, node: &YamlNode) -> Result<String> {
         if let Value::Integer(number) = node.value {
             return Ok(number.to_string());
         }
@@ -129,7 +129,7 @@ impl<'a> Source<'a> {
     }
 
     /// Reads a whole number within bounds, in quotes or not.
-    pub fn number(&self, what: &str, node: &Node, bounds: (u32, u32)) -> Result<u32> {
+    pub fn number(&self, what: &str, node: &YamlNode, bounds: (u32, u32)) -> Result<u32> {
         let Some(count) = node.integer() else {
             // YAML's versions disagree whether `010` is octal, so that it is read as a float.
             let written = self.word(node);
@@ -151,23 +151,28 @@ impl<'a> Source<'a> {
     pub fn required<'n>(
         &self,
         what: &str,
-        at: &Node,
-        entries: &'n [(Node, Node)],
+        at: &YamlNode,
+        entries: &'n [(YamlNode, YamlNode)],
         key: &'static str,
-    ) -> Result<&'n Node> {
-        Node::get(entries, key).ok_or_else(|| self.missing_key(what, at, key))
+    ) -> Result<&'n YamlNode> {
+        YamlNode::get(entries, key).ok_or_else(|| self.missing_key(what, at, key))
     }
 
     /// The error that a mapping has no such key, located at `at`.
     #[must_use]
-    pub fn missing_key(&self, what: &str, at: &Node, key: &'static str) -> Error {
+    pub fn missing_key(&self, what: &str, at: &YamlNode, key: &'static str) -> Error {
         self.error(at, Problem::MissingKey { what: what.to_owned(), key })
     }
 
     /// An error for each key that is not in `known`, with the most similar known key.
     #[must_use]
-    pub fn unknown_keys(&self, what: &str, entries: &[(Node, Node)], known: &[&str]) -> Vec<Error> {
-        let unknown = |(key, _): &(Node, Node)| {
+    pub fn unknown_keys(
+        &self,
+        what: &str,
+        entries: &[(YamlNode, YamlNode)],
+        known: &[&str],
+    ) -> Vec<Error> {
+        let unknown = |(key, _): &(YamlNode, YamlNode)| {
             let name = match &key.value {
                 Value::Text(name) if known.contains(&name.as_str()) => return None,
                 Value::Text(name) => name.clone(),
@@ -183,7 +188,7 @@ impl<'a> Source<'a> {
 
     /// The error that a node is not what was expected, such as `a number`.
     #[must_use]
-    pub fn expected(&self, what: &str, expected: &str, node: &Node) -> Error {
+    pub fn expected(&self, what: &str, expected: &str, node: &YamlNode) -> Error {
         // A float is shown as written: as a number it may look like what was expected.
         let float = matches!(node.value, Value::Float(_));
         let found = if float { self.word(node).to_owned() } else { node.value.to_string() };
@@ -191,11 +196,11 @@ impl<'a> Source<'a> {
         self.error(node, Problem::Expected { what, expected, found })
     }
 
-    pub(crate) fn error(&self, node: &Node, problem: Problem) -> Error {
+    pub(crate) fn error(&self, node: &YamlNode, problem: Problem) -> Error {
         Error::new(self.location_of(node), problem)
     }
 
-    pub(crate) fn location_of(&self, node: &Node) -> Location {
+    pub(crate) fn location_of(&self, node: &YamlNode) -> Location {
         self.location(node.mark)
     }
 
@@ -220,7 +225,7 @@ impl<'a> Source<'a> {
     }
 
     /// True for the node of this key. YAML 1.1 reads the key `on` as true.
-    fn is_key(&self, node: &Node, key: &str) -> bool {
+    fn is_key(&self, node: &YamlNode, key: &str) -> bool {
         match &node.value {
             Value::Text(text) => text == key,
             Value::Bool(_) => self.word(node).trim_end_matches(':') == key,
@@ -229,7 +234,7 @@ impl<'a> Source<'a> {
     }
 
     /// The first word of a node, as written.
-    fn word(&self, node: &Node) -> &'a str {
+    fn word(&self, node: &YamlNode) -> &'a str {
         let Location { line, column, .. } = self.location_of(node);
         let line = self.line(line);
         let start = line.char_indices().nth(column.saturating_sub(1));
@@ -238,7 +243,7 @@ impl<'a> Source<'a> {
     }
 }
 
-impl Node {
+impl YamlNode {
     /// The value of a key.
     #[must_use]
     pub fn get<'n>(entries: &'n [(Self, Self)], key: &str) -> Option<&'n Self> {
@@ -277,7 +282,7 @@ impl fmt::Display for Value {
     }
 }
 
-impl<'de> Deserialize<'de> for Node {
+impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let spanned = Spanned::<Value>::deserialize(deserializer)?;
         Ok(Self { value: spanned.value, mark: spanned.referenced })
@@ -353,7 +358,7 @@ impl<'de> Visitor<'de> for AnyValue {
 mod tests {
     use super::*;
 
-    fn shown(node: &Node) -> String {
+    fn shown(node: &YamlNode) -> String {
         let at = format!("@{}:{}", node.mark.line(), node.mark.column());
         match &node.value {
             Value::Map(entries) => {

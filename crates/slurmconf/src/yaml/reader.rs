@@ -3,7 +3,7 @@
 //! serde stops at the first error. So a wrong value is recorded and skipped, and the rest is read again without it.
 
 use super::tree::{Notes, Tree};
-use super::{Node, Source, Value};
+use super::{Source, Value, YamlNode};
 use crate::Error;
 use serde::Deserialize;
 
@@ -32,8 +32,8 @@ use serde::Deserialize;
 pub struct Reader<'a> {
     source: &'a Source<'a>,
     file: &'a str,
-    root: &'a Node,
-    entries: &'a [(Node, Node)],
+    root: &'a YamlNode,
+    entries: &'a [(YamlNode, YamlNode)],
     known: Vec<&'static str>,
     errors: Vec<Error>,
     warnings: Vec<Error>,
@@ -41,7 +41,7 @@ pub struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// Creates a reader of the mapping `root`; `file` is its name in errors.
-    pub fn new(source: &'a Source<'a>, file: &'a str, root: &'a Node) -> Result<Self, Error> {
+    pub fn new(source: &'a Source<'a>, file: &'a str, root: &'a YamlNode) -> Result<Self, Error> {
         let entries = source.map(file, root)?;
         let (known, errors, warnings) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self { source, file, root, entries, known, errors, warnings })
@@ -78,12 +78,12 @@ impl<'a> Reader<'a> {
     /// True if the key exists, with any value.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
-        Node::get(self.entries, key).is_some_and(|node| !node.is_null())
+        YamlNode::get(self.entries, key).is_some_and(|node| !node.is_null())
     }
 
     /// Records an error if a key is missing or empty.
     pub fn require(&mut self, key: &'static str) {
-        let at = match Node::get(self.entries, key) {
+        let at = match YamlNode::get(self.entries, key) {
             Some(node) if matches!(&node.value, Value::Text(text) if text.is_empty()) => node,
             Some(node) if !node.is_null() => return,
             Some(_) | None => self.root,

@@ -1,6 +1,6 @@
 //! A serde deserializer over a YAML tree.
 
-use super::{Node, Source, Value};
+use super::{Source, Value, YamlNode};
 use serde::de::value::StrDeserializer;
 use serde::de::{
     self, DeserializeSeed, Deserializer, Expected, IntoDeserializer as _, MapAccess, SeqAccess,
@@ -13,7 +13,7 @@ use std::fmt::{self, Display};
 /// Errors and known keys, recorded while a tree is read.
 pub(super) struct Notes<'n> {
     source: &'n Source<'n>,
-    left_out: Vec<&'n Node>,
+    left_out: Vec<&'n YamlNode>,
     /// The keys that the type of the top mapping knows.
     pub(super) known: RefCell<Vec<&'static str>>,
     /// Unknown keys below the top mapping.
@@ -31,12 +31,12 @@ impl<'n> Notes<'n> {
     }
 
     /// From now on, treats the node as absent.
-    pub(super) fn leave_out(&mut self, node: &'n Node) {
+    pub(super) fn leave_out(&mut self, node: &'n YamlNode) {
         self.left_out.push(node);
         self.warnings.take();
     }
 
-    fn has(&self, node: &Node) -> bool {
+    fn has(&self, node: &YamlNode) -> bool {
         !self.left_out.iter().any(|out| std::ptr::eq(*out, node))
     }
 }
@@ -47,7 +47,7 @@ pub(super) enum Wrong<'n> {
     /// What was expected of the value that is being read.
     Expected(String),
     /// An error with its position, about this node.
-    At(crate::Error, &'n Node),
+    At(crate::Error, &'n YamlNode),
 }
 
 impl<'n> Wrong<'n> {
@@ -56,8 +56,8 @@ impl<'n> Wrong<'n> {
         self,
         source: &Source<'_>,
         key: &str,
-        node: &'n Node,
-    ) -> (crate::Error, &'n Node) {
+        node: &'n YamlNode,
+    ) -> (crate::Error, &'n YamlNode) {
         match self {
             Self::Expected(expected) => (source.expected(key, &expected, node), node),
             Self::At(error, node) => (error, node),
@@ -110,16 +110,16 @@ impl de::Error for Wrong<'_> {
 pub(super) struct Tree<'t, 'n> {
     notes: &'t Notes<'n>,
     key: &'t str,
-    node: &'n Node,
+    node: &'n YamlNode,
     top: bool,
 }
 
 impl<'t, 'n> Tree<'t, 'n> {
-    pub(super) fn top(notes: &'t Notes<'n>, file: &'t str, root: &'n Node) -> Self {
+    pub(super) fn top(notes: &'t Notes<'n>, file: &'t str, root: &'n YamlNode) -> Self {
         Self { notes, key: file, node: root, top: true }
     }
 
-    fn under(notes: &'t Notes<'n>, key: &'t str, node: &'n Node) -> Self {
+    fn under(notes: &'t Notes<'n>, key: &'t str, node: &'n YamlNode) -> Self {
         Self { notes, key, node, top: false }
     }
 
@@ -138,11 +138,11 @@ impl<'t, 'n> Tree<'t, 'n> {
         text.filter(|text| !text.is_empty()).ok_or_else(|| de::Error::custom("a string"))
     }
 
-    fn items(self, items: &'n [Node]) -> Items<'t, 'n> {
+    fn items(self, items: &'n [YamlNode]) -> Items<'t, 'n> {
         Items { tree: self, left: items.iter() }
     }
 
-    fn entries(self, entries: &'n [(Node, Node)]) -> Result<Entries<'t, 'n>, Wrong<'n>> {
+    fn entries(self, entries: &'n [(YamlNode, YamlNode)]) -> Result<Entries<'t, 'n>, Wrong<'n>> {
         let Self { notes, key: what, .. } = self;
         let mut pairs = Vec::new();
         for (key, value) in entries.iter().filter(|(key, value)| notes.has(key) && notes.has(value))
@@ -196,7 +196,7 @@ impl<'de, 'n> Deserializer<'de> for Tree<'_, 'n> {
         } else {
             notes.warnings.borrow_mut().extend(notes.source.unknown_keys(key, entries, fields));
         }
-        let absent = |node: &Node| {
+        let absent = |node: &YamlNode| {
             matches!(&node.value, Value::Text(text) if text.is_empty()) || node.is_null()
         };
         let field = |name: &'static str| {
@@ -226,7 +226,7 @@ impl<'de, 'n> Deserializer<'de> for Tree<'_, 'n> {
 
 struct Items<'t, 'n> {
     tree: Tree<'t, 'n>,
-    left: std::slice::Iter<'n, Node>,
+    left: std::slice::Iter<'n, YamlNode>,
 }
 
 impl<'de, 'n> SeqAccess<'de> for Items<'_, 'n> {
@@ -244,8 +244,8 @@ impl<'de, 'n> SeqAccess<'de> for Items<'_, 'n> {
 
 struct Entries<'t, 'n> {
     notes: &'t Notes<'n>,
-    left: std::vec::IntoIter<(String, &'n Node)>,
-    value: Option<(String, &'n Node)>,
+    left: std::vec::IntoIter<(String, &'n YamlNode)>,
+    value: Option<(String, &'n YamlNode)>,
 }
 
 impl<'de, 'n> MapAccess<'de> for Entries<'_, 'n> {
