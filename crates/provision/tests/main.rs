@@ -14,6 +14,7 @@ mod budget;
 mod common;
 mod ending;
 mod ending_all;
+mod examples;
 mod exclusions;
 mod finishing;
 mod interruptions;
