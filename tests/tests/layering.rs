@@ -89,14 +89,20 @@ fn an_extra_edge_is_reported() {
     assert_eq!(extra, ["a → c"]);
 }
 
-/// The crates that a package needs, itself included.
-fn tree(package: &str) -> BTreeSet<String> {
+/// The lines of `cargo tree` for a package.
+fn listed(package: &str, options: &[&str]) -> Vec<String> {
     let tree = ["tree", "--offline", "-p", package, "-e", "normal", "--prefix", "none"];
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let output = std::process::Command::new(cargo).args(tree).current_dir(folder).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    let mut command = std::process::Command::new(cargo);
+    let output = command.args(tree).args(options).current_dir(folder).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// The crates that a package needs, itself included.
+fn tree(package: &str) -> BTreeSet<String> {
+    let lines = listed(package, &[]);
+    lines.iter().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
 }
 
 #[test]
@@ -118,6 +124,15 @@ fn no_library_needs_more_crates_than_its_documentation_says() {
         rows += 1;
     }
     assert!(rows >= 7, "the table was not read");
+}
+
+/// Whether it builds for a target without `std` needs such a target: `cargo check -p slurm-hostlist --no-default-features
+/// --features serde --target x86_64-unknown-none`, after `rustup target add`.
+#[test]
+fn host_lists_without_std_need_no_crate_with_std() {
+    let features = ["--no-default-features", "--features", "serde", "-f", "{lib} {f}"];
+    let crates = listed("slurm-hostlist", &features);
+    assert_eq!(crates, ["hostlist serde", "serde_core "]);
 }
 
 #[test]
