@@ -2,7 +2,7 @@
 
 use crate::fake::{Asked, Fake};
 use cloud_aws::MetadataService;
-use cloud_core::http::{Config, Retry};
+use cloud_core::http::{ClientConfig, Retry};
 use cloud_core::{ErrorKind, Interruption, InterruptionKind, MachineMetadata as _};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
@@ -34,7 +34,7 @@ async fn service(
 }
 
 fn connect(fake: &Fake) -> MetadataService {
-    let mut http = Config::default();
+    let mut http = ClientConfig::default();
     http.retry = Retry::never();
     let base = fake.endpoint().parse().expect("a URL");
     MetadataService::new(&http, Some(base)).expect("a client")
