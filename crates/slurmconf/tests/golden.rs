@@ -41,7 +41,7 @@ fn flavors() -> Shapes {
         );
     }
     let mut small = NodeShape::new(1, Memory::Nominal(2048));
-    small.arch = "x86_64".to_owned();
+    "x86_64".clone_into(&mut small.arch);
     shapes.insert("m1.small", small);
     shapes
 }
