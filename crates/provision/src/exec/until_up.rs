@@ -124,8 +124,8 @@ impl NodeWork<'_> {
         loop {
             let stays_stopped = stalled > MISSED_NEW;
             let hidden = stays_stopped || missed >= if listed { MISSED } else { MISSED_NEW };
-            let instance = match shown.take() {
-                Some(instance) => Some(instance),
+            let (instance, looked_up) = match shown.take() {
+                Some(instance) => (Some(instance), false),
                 None => self.shown_next(id, &mut waiter, hidden).await?,
             };
             let counts = counted.is_none_or(|last| last.elapsed() >= APART);
@@ -153,7 +153,7 @@ impl NodeWork<'_> {
                     return Ok(Watched::Lost(Box::new(instance)));
                 }
                 InstanceState::Stopped if until_stopped => return Ok(Watched::Stopped),
-                InstanceState::Stopped if stays_stopped => {
+                InstanceState::Stopped if stays_stopped && looked_up => {
                     let text = "the instance stopped while it was started";
                     return Err(Failure::new(Cause::Conflict, text));
                 }
@@ -174,21 +174,21 @@ impl NodeWork<'_> {
         }
     }
 
-    /// The instance as the next listing shows it, or as looked up by its id if it is hidden from listings. None
-    /// if it is not shown.
+    /// The instance as the next listing shows it, or as looked up by its id if it is hidden from listings, and which of
+    /// the two. None if it is not shown.
     async fn shown_next(
         &mut self,
         id: &InstanceId,
         waiter: &mut Waiter<'_>,
         hidden: bool,
-    ) -> Result<Option<Instance>, Failure> {
+    ) -> Result<(Option<Instance>, bool), Failure> {
         let found = match waiter.next(hidden.then(|| id.clone())).await? {
-            Seen::Listed(all) => return Ok(all.into_iter().find(|one| one.id == *id)),
+            Seen::Listed(all) => return Ok((all.into_iter().find(|one| one.id == *id), false)),
             Seen::LookedUp(_, found) => found,
         };
         let gone = match found {
-            LookedUp::Instance(instance) => return Ok(Some(*instance)),
-            LookedUp::Unknown => return Ok(None),
+            LookedUp::Instance(instance) => return Ok((Some(*instance), true)),
+            LookedUp::Unknown => return Ok((None, true)),
             LookedUp::Missing => {
                 Failure::new(Cause::NotFound, "the instance disappeared while it was started")
             }
