@@ -9,14 +9,20 @@ use std::io::Write as _;
 /// Milliseconds of a day.
 const DAY: u64 = 86_400_000;
 
+/// Milliseconds of an hour.
+const HOUR: u64 = 3_600_000;
+
 /// 32 jobs for a node each, of which 20 fit into the budget of the day. The day is moved by dating the log back.
 fn reached_in_the_middle(series: &str) {
     wait_past_midnight();
     let cluster =
         Cluster::builder(series).nodes(32).suspend_time(3).config("budget: {per_day: 20}");
     let cluster = cluster.start();
-    // An hour of any machine is 1.00, and a millisecond of those of the past as well.
-    let prices = "currency: USD\nshapes: {VM.Standard2.1: 1, VM.Past: 3600000}\n";
+    // What a start reserves, an hour or what is left of the day, is 1.00, and so is a millisecond of the machine of the past.
+    let reserved = (DAY - now() % DAY).min(HOUR);
+    let price = 1.0 / std::time::Duration::from_millis(reserved).as_secs_f64() * 3600.0;
+    let prices =
+        format!("currency: USD\nshapes: {{VM.Standard2.1: {price:.4}, VM.Past: 3600000}}\n");
     fs::write(cluster.dir().join("etc/prices.yaml"), prices).unwrap();
     let submit = |number: u32| {
         let node = format!("--nodelist=vm-standard2-1-ad1-{number:04}");

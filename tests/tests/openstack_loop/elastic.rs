@@ -1,7 +1,6 @@
-//! sbatch, nodes come, the job runs on all of them, nodes go; some servers are kept stopped.
+//! sbatch, nodes come, the job runs on all of them, nodes go.
 
 use crate::openstack_loop::steps::{part, runs_on};
-use crate::openstack_loop::warm;
 use e2e::{Addresses, Cluster, OpenStack, in_namespaces};
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,9 +11,8 @@ use std::path::PathBuf;
 fn come_and_go(series: &str, addresses: Addresses) {
     let cluster = part("an OpenStack and a Slurm", || {
         Cluster::builder(series)
-            .limits(&format!("m1.tiny: 32\n{}", warm::LIMITS))
+            .limits("m1.tiny: 32\n")
             .addresses(addresses)
-            .config("shelve: false")
             .suspend_time(3600)
             .start_on_openstack()
     });
@@ -27,10 +25,6 @@ fn come_and_go(series: &str, addresses: Addresses) {
     cluster.suspend_after(2);
     part("32 nodes go", || cluster.wait_empty());
     assert_eq!(cluster.site().ever(), 32, "each node had one server");
-    if addresses == Addresses::FromStartnode {
-        part("servers are stopped and started", || warm::stops_and_starts(&cluster));
-        part("servers are shelved", || warm::shelves(&cluster));
-    }
 }
 
 /// Keeps our programs from telling Slurm where nodes are: it has it from the nodes, or not at all.
@@ -61,9 +55,7 @@ exec {} \"$@\"
 fn knows_where_nodes_are(cluster: &Cluster<OpenStack>) {
     let servers = cluster.present().into_iter().map(|server| (server.name, server.address));
     let servers: BTreeMap<_, _> = servers.collect();
-    let mut told = cluster.node_fields("NodeAddr");
-    told.retain(|node, _| !node.starts_with(warm::GROUP));
-    assert_eq!(told, servers, "{}", cluster.story());
+    assert_eq!(cluster.node_fields("NodeAddr"), servers, "{}", cluster.story());
 }
 
 /// The only release where nodes say where they are because `cloud_reg_addrs` asks them to.

@@ -6,4 +6,3 @@ mod elastic;
 mod images;
 mod persistent;
 mod steps;
-mod warm;
