@@ -45,11 +45,13 @@ pub(crate) fn write(release: &Release, dir: &Path, before: &str) {
     let environment = format!(
         "export SLURM_TREE={tree} SLURM_CONF={at}/etc/slurm.conf FATE={at}/fate PATH={tree}/bin:/usr/bin:/bin:/usr/sbin:/sbin\n"
     );
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for (name, file) in [("machine", "slurm/machine"), ("prolog", "../packaging/await-nodes")] {
-        // Copied, because the user of the cluster may not be allowed to enter the directory of the checkout.
+    let machine = include_str!("../slurm/machine");
+    let prolog = include_str!("../../packaging/await-nodes");
+    for (name, text) in [("machine", machine), ("prolog", prolog)] {
+        // A copy, because the user of the cluster may not be allowed to enter the directory of the checkout.
         let script = links.join(name);
-        fs::copy(here.join(file), &script).expect("a directory of ours");
+        fs::write(&script, text).expect("a directory of ours");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("our own file");
         scripts.insert(name, format!("{environment}exec {} \"$@\"", script.display()));
     }
     // As systemd would: started again whenever it ends, unless somebody has stopped it.
