@@ -71,7 +71,8 @@ fn a_machine_that_fails_its_check_is_replaced_and_its_job_completes_elsewhere() 
         });
         cluster.wait_job(job, "COMPLETED");
         assert_eq!(cluster.hosts(job).into_iter().collect::<Vec<_>>(), [node(2)]);
-        assert_eq!(cluster.job(job, "Restarts"), "1", "{}", cluster.story());
+        // More than once if it came to the next machine of the same node.
+        assert_ne!(cluster.job(job, "Restarts"), "0", "{}", cluster.story());
         fs::remove_file(cluster.dir().join("sick").join(node(1))).unwrap();
         // With a good machine, the node is as good as any other.
         let again = cluster.submit(&["--nodes=2"], "srun hostname");
