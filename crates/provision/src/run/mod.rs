@@ -1,6 +1,6 @@
 //! Runs: observe, plan, act, observe again, and report.
 //!
-//! [`execute`], [`rebuild`] and [`reconcile`] lock their nodes, observe the cloud and Slurm once, plan, carry out the plan, and
+//! [`execute()`], [`rebuild()`] and [`reconcile()`] lock their nodes, observe the cloud and Slurm once, plan, carry out the plan, and
 //! repeat this for nodes that another process had locked. [`preview`] and its like observe and plan, and change nothing. The failure of one node is a line in the [`Report`] and never stops the others.
 
 mod locks;

@@ -129,6 +129,8 @@ impl Testbed {
             // The machine is busy with other tests.
             "High latency for 1000 calls to gettimeofday",
             "very large processing time",
+            // The testbed switches core dumps off.
+            "Core limit is only",
         ];
         let worries = ["error", "fatal", "defunct", "warning"];
         let log = self.log();
