@@ -4,12 +4,12 @@ use cloud_sim::{Recorded, State};
 use e2e::{Cluster, USUAL, in_namespaces};
 
 const LIMITS: &str = "general: {shape: VM.Standard2.1, zone: '1', max: 3, warm: 1}\n";
-const NODE: &str = "general-0001";
+const NODE: &str = "c1-general-0001";
 const OLD: &str = "ocid1.image.oc1.phx.img000";
 const NEW: &str = "ocid1.image.oc1.phx.img001";
 
 /// Until a machine runs. A launch copies the image to a new boot volume and makes a network card; a stopped machine has both.
-const LAUNCH: f64 = 10.0;
+const LAUNCH: f64 = 15.0;
 const START: f64 = 2.0;
 
 /// The part of a launch that a start may take, from slurmctld's call until slurmd has registered.
